@@ -1,0 +1,1 @@
+"""molscore.stats"""
