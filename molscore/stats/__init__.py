@@ -1,1 +1,1 @@
-"""molscore.stats"""
+"""Metrics and statistics over predictions; numpy only."""
