@@ -1,0 +1,48 @@
+"""Names of block families and where each one lives.
+
+A family is one file; registering it here makes it available as `--block NAME` everywhere.
+Entries are import paths, so that listing the names does not import torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from molscore.errors import ConfigError
+
+if TYPE_CHECKING:
+    from molscore.nn.families.base import Family
+
+_BLOCKS: Final[dict[str, str]] = {
+    "dmpnn": "molscore.nn.families.dmpnn:DirectedMessagePassing",
+    "attentivefp": "molscore.nn.families.attentivefp:AttentiveFP",
+}
+
+
+def block_names() -> tuple[str, ...]:
+    """Return the names `--block` accepts."""
+    return tuple(_BLOCKS)
+
+
+def register_block(name: str, target: str) -> None:
+    """Add a family.
+
+    Args:
+        name: what `--block` will call it.
+        target: "module:Class" of a `Family`.
+
+    Raises:
+        ConfigError: when the name is taken; a silent replacement would change what an
+            existing bundle means.
+    """
+    if name in _BLOCKS:
+        raise ConfigError(f"block {name!r} is already registered as {_BLOCKS[name]}")
+    _BLOCKS[name] = target
+
+
+def family_class(name: str) -> "type[Family]":
+    """Return the family registered under `name`, importing it."""
+    if name not in _BLOCKS:
+        raise ConfigError(f"unknown block {name!r}; expected one of {', '.join(_BLOCKS)}")
+    module, _, attribute = _BLOCKS[name].partition(":")
+    family: type[Family] = getattr(import_module(module), attribute)
+    return family

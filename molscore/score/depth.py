@@ -1,0 +1,128 @@
+"""Depth: run a plan's blocks over a state.
+
+The state `h` may be carried by bonds, atoms, molecules or tokens, and `ctx` is whatever the
+family's blocks need beside it; nothing here looks inside either.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import torch
+from torch import Tensor, nn
+
+from molscore.score.dropout import StateDropout
+from molscore.score.integrators import STEPS
+from molscore.score.plan import DepthPlan, Stage
+
+DT_MIN: Final = 0.05
+DT_START: Final = 0.5
+
+
+class Block(nn.Module):
+    """F in the SCORE step: a map from a state to a state of the same shape.
+
+    A block keeps nothing between calls and uses no batch statistics, so a molecule's value
+    never depends on its neighbours in a batch.
+    """
+
+    def prepare(self, ctx: Any) -> Any:
+        """Compute what does not change over the repeated applications, once per pass."""
+        return ctx
+
+    def forward(self, h: Tensor, ctx: Any) -> Tensor:
+        """Return F(h), of the shape of `h`."""
+        raise NotImplementedError(f"{type(self).__name__} does not define F")
+
+
+class StepSize(nn.Module):
+    """The step of one application: fixed, 1/K, or learned in [0.05, 1].
+
+    Args:
+        stage: the stage it belongs to.
+        n_applications: K, the applications in the whole plan.
+
+    A learned step has one parameter per application, dt = 0.05 + 0.95 * sigmoid(theta), which
+    starts at 0.5. Optimisers must not decay it (`no_decay`).
+    """
+
+    def __init__(self, stage: Stage, n_applications: int) -> None:
+        super().__init__()
+        self.fixed: float | None = None
+        if stage.dt == "learned" and not stage.additive:
+            start = (DT_START - DT_MIN) / (1.0 - DT_MIN)
+            theta = torch.full((stage.blocks * stage.steps,), start).logit()
+            self.theta = nn.Parameter(theta)
+        elif stage.dt == "1/K":
+            self.fixed = 1.0 / n_applications
+        else:
+            self.fixed = float(stage.dt)
+
+    def forward(self, index: int) -> float | Tensor:
+        """Return the step of application `index` of the stage."""
+        if self.fixed is not None:
+            return self.fixed
+        return DT_MIN + (1.0 - DT_MIN) * torch.sigmoid(self.theta[index])
+
+
+class StageRunner(nn.Module):
+    """The blocks of one stage and how they are stepped."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        make_block: Callable[[], Block],
+        integrator: str,
+        n_applications: int,
+    ) -> None:
+        super().__init__()
+        self.steps = stage.steps
+        self.additive = stage.additive
+        self.step = STEPS[integrator]
+        self.blocks = nn.ModuleList(make_block() for _ in range(stage.blocks))
+        self.dt = StepSize(stage, n_applications)
+
+    def update(self, block: Block, h: Tensor, ctx: Any, index: int) -> Tensor:
+        """Apply `block` once: the contractive step, or h + F(h) in an additive stage."""
+        if self.additive:
+            return h + cast(Tensor, block(h, ctx))
+        return self.step(lambda u: cast(Tensor, block(u, ctx)), h, self.dt(index))
+
+
+class Depth(nn.Module):
+    """A depth plan carried out.
+
+    Args:
+        plan: what to run.
+        make_block: builds one block with weights of its own.
+        integrator: `euler`, `heun`, `midpoint` or `rk4`.
+        dropout: probability of state dropout after each update. It belongs to the plan and not
+            to F: dropped elements are redrawn at every step, also where a block is shared.
+    """
+
+    def __init__(
+        self,
+        plan: DepthPlan,
+        make_block: Callable[[], Block],
+        *,
+        integrator: str = "euler",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        k = plan.n_applications
+        self.stages = nn.ModuleList(
+            StageRunner(stage, make_block, integrator, k) for stage in plan.stages
+        )
+        self.drop = StateDropout(dropout)
+
+    def forward(self, h: Tensor, ctx: Any) -> Tensor:
+        """Return the state after all applications, of the shape of `h`."""
+        for module in self.stages:
+            stage = cast(StageRunner, module)
+            index = 0
+            for b in stage.blocks:
+                block = cast(Block, b)
+                prepared = block.prepare(ctx)
+                for _ in range(stage.steps):
+                    h = self.drop(stage.update(block, h, prepared, index))
+                    index += 1
+        return h

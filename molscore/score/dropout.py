@@ -1,0 +1,46 @@
+"""Dropout of the state, cheaper than `torch.nn.Dropout` on a CPU.
+
+A Bernoulli draw per element took a sixth of a training step. Here one 64-bit draw serves eight
+elements: its bytes are compared with a threshold, so the probability is a multiple of 1/256,
+the nearest one to what was asked. The kept elements are scaled by the exact inverse of the
+probability in use, so the expectation is unchanged.
+"""
+
+import torch
+from torch import Tensor, nn
+
+
+class StateDropout(nn.Module):
+    """Set elements of a state to zero with probability `p` while training.
+
+    Args:
+        p: probability in [0, 1); rounded to the nearest multiple of 1/256.
+
+    Shape: any; the output has the shape of the input.
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        if not 0.0 <= p < 1.0:
+            raise ValueError(f"dropout probability must be in [0, 1), got {p}")
+        self.threshold = min(round(p * 256), 255)
+
+    @property
+    def p(self) -> float:
+        """The probability in use."""
+        return self.threshold / 256
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Return `h` with elements dropped (training) or `h` itself (evaluation)."""
+        if not self.training or self.threshold == 0:
+            return h
+        n = h.numel()
+        words = torch.empty((n + 7) // 8, dtype=torch.int64, device=h.device)
+        # The full range of int64, so that all eight bytes are uniform.
+        words.random_(-(2**63), None)
+        keep = words.view(torch.uint8)[:n].view(h.shape) >= self.threshold
+        return torch.where(keep, h * (256 / (256 - self.threshold)), 0.0)
+
+    def extra_repr(self) -> str:
+        """Show the probability in `print(model)`."""
+        return f"p={self.p:g}"
