@@ -1,0 +1,62 @@
+"""From integer codes to vectors."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from molscore.chem.graph import ATOM_FEATURES, BOND_FEATURES, Feature
+
+
+class CodeEncoder(nn.Module):
+    """Sum of one embedding per feature: x_i = sum_f E_f[code_if].
+
+    The same as a linear layer on concatenated one-hot codes, without building them.
+
+    Args:
+        features: the features, in the column order of the codes.
+        width: width of the result.
+
+    Shape:
+        codes: int64 [n, n_features] -> float32 [n, width]
+    """
+
+    def __init__(self, features: tuple[Feature, ...], width: int) -> None:
+        super().__init__()
+        sizes = [len(f.labels) for f in features]
+        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        self.sizes = tuple(sizes)
+        self.register_buffer("offset", torch.tensor(starts), persistent=False)
+        self.offset: Tensor
+        # The sum of n_features rows then has about the variance of a default linear layer.
+        self.weight = nn.Parameter(torch.randn(sum(sizes), width) / math.sqrt(3 * len(sizes)))
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """Return the encoded rows."""
+        index = codes + self.offset
+        if torch.compiler.is_exporting() or torch.onnx.is_in_onnx_export():
+            return self.weight[index].sum(dim=1)
+        return functional.embedding_bag(index, self.weight, mode="sum")
+
+    @torch.no_grad()
+    def forget_unseen(self, codes: Tensor) -> None:
+        """Set the rows of codes that never occur in `codes` to zero.
+
+        Such a row gets no gradient, so without this it would keep its random start and an
+        element never seen in training would add noise; at zero it adds nothing. Weight decay
+        keeps it there.
+        """
+        seen = torch.zeros(self.weight.shape[0], dtype=torch.bool)
+        seen[(codes + self.offset).reshape(-1)] = True
+        self.weight[~seen] = 0.0
+
+
+def atom_encoder(width: int) -> CodeEncoder:
+    """Return an encoder of `GraphBatch.atom_codes`."""
+    return CodeEncoder(ATOM_FEATURES, width)
+
+
+def bond_encoder(width: int) -> CodeEncoder:
+    """Return an encoder of `GraphBatch.bond_codes`."""
+    return CodeEncoder(BOND_FEATURES, width)

@@ -1,0 +1,117 @@
+"""The model: family -> depth -> readout -> head."""
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from molscore.nn.batch import GraphBatch
+from molscore.nn.config import ModelConfig
+from molscore.nn.encoder import CodeEncoder
+from molscore.nn.families.base import Family
+from molscore.nn.readout import READOUTS
+from molscore.nn.registry import family_class
+from molscore.score.depth import Depth
+from molscore.score.plan import DepthPlan
+
+SLOPE = 0.1
+
+
+class Head(nn.Module):
+    """From a molecule's vector, and its descriptors, to the targets.
+
+        z = act(U m + D d)
+        y = shift + scale * (V z)
+
+    `shift` and `scale` undo the standardisation of the training targets, so the output is in
+    the (transformed) unit of the target; for a class they are 0 and 1 and y is a logit.
+
+    Shape:
+        m [n_graphs, width], d [n_graphs, n_descriptors] or None -> [n_graphs, n_targets]
+    """
+
+    def __init__(self, width: int, n_targets: int, n_descriptors: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(width, width)
+        self.descriptors = nn.Linear(n_descriptors, width, bias=False) if n_descriptors else None
+        self.out = nn.Linear(width, n_targets)
+        self.register_buffer("shift", torch.zeros(n_targets))
+        self.register_buffer("scale", torch.ones(n_targets))
+        self.shift: Tensor
+        self.scale: Tensor
+
+    def standardised(self, m: Tensor, d: Tensor | None) -> Tensor:
+        """Return the targets in standardised units: what the loss is taken in."""
+        z = self.hidden(m)
+        if self.descriptors is not None:
+            if d is None:
+                raise ValueError("this model takes descriptors and got none")
+            z = z + self.descriptors(d)
+        return cast(Tensor, self.out(functional.leaky_relu(z, SLOPE)))
+
+    def forward(self, m: Tensor, d: Tensor | None) -> Tensor:
+        """Return the targets in their own units."""
+        return self.shift + self.scale * self.standardised(m, d)
+
+
+class PropertyModel(nn.Module):
+    """One expert: molecular graphs in, targets out.
+
+        h0, ctx = family.begin(g)
+        h = depth(h0, ctx)
+        rows, owner = family.finish(h, ctx, g)
+        y = head(readout(rows, owner), descriptors)
+
+    Args:
+        config: the architecture.
+        n_targets: number of outputs.
+        n_descriptors: number of molecule-level descriptors the head takes, 0 for none.
+
+    Shape:
+        GraphBatch of n_graphs molecules -> float32 [n_graphs, n_targets]; regression targets in
+        their (transformed) unit, classes as logits.
+    """
+
+    def __init__(self, config: ModelConfig, *, n_targets: int, n_descriptors: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        self.family: Family = family_class(config.block)(config)
+        self.depth = Depth(
+            DepthPlan.parse(config.plan),
+            self.family.make_block,
+            integrator=config.integrator,
+            dropout=config.dropout,
+        )
+        self.readout = READOUTS[config.readout](config)
+        self.head = Head(config.width, n_targets, n_descriptors)
+
+    def embed(self, batch: GraphBatch) -> Tensor:
+        """Return one vector a molecule, [n_graphs, width]."""
+        h, ctx = self.family.begin(batch)
+        h = self.depth(h, ctx)
+        rows, owner = self.family.finish(h, ctx, batch)
+        return cast(Tensor, self.readout(rows, owner, batch.n_graphs))
+
+    def standardised(self, batch: GraphBatch) -> Tensor:
+        """Return the targets in standardised units, [n_graphs, n_targets]."""
+        return self.head.standardised(self.embed(batch), batch.descriptors)
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        """Return the targets in their own units, [n_graphs, n_targets]."""
+        return cast(Tensor, self.head(self.embed(batch), batch.descriptors))
+
+    def forget_unseen(self, atom_codes: Tensor, bond_codes: Tensor) -> None:
+        """Zero the embeddings of codes that are not in the training data."""
+        for name, module in self.family.named_modules():
+            if isinstance(module, CodeEncoder):
+                module.forget_unseen(bond_codes if "bond" in name else atom_codes)
+
+    def n_parameters(self) -> int:
+        """Return the number of trained numbers."""
+        return sum(p.numel() for p in self.parameters())
+
+
+def build_model(config: ModelConfig, n_targets: int, n_descriptors: int = 0) -> PropertyModel:
+    """Return a freshly initialised expert."""
+    return PropertyModel(config, n_targets=n_targets, n_descriptors=n_descriptors)
