@@ -1,0 +1,82 @@
+"""How experts are trained. Read by the command line and stored in every bundle."""
+
+from dataclasses import dataclass
+
+from molscore.config import Config
+from molscore.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(Config):
+    """The training schedule and the cross-validation.
+
+    Nothing here is picked by a score on held-out data: the number of epochs and the schedule
+    are fixed before training starts.
+
+    Attributes:
+        epochs: passes over the training part.
+        batch_size: molecules a step.
+        learning_rate: the top of the schedule.
+        warmup: share of the steps in which the rate climbs to its top; it then falls to zero
+            along a half cosine.
+        weight_decay: AdamW's, on weight matrices alone.
+        clip: largest allowed norm of the gradient.
+        average: share of the steps at the end over which an exponential average of the weights
+            is kept as the result; 0 keeps the last weights.
+        folds: K. Each expert is blind to one fold; 1 trains one expert on all rows and gives no
+            cross-validation.
+        repeats: R experts a fold, which differ in their seed.
+        split: random, scaffold, group:COLUMN or time:COLUMN.
+        seed: the one seed everything is drawn from.
+        threads: torch threads an expert uses. Stored, and never taken from the machine, so that
+            the same seed gives the same model.
+    """
+
+    epochs: int = 100
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    warmup: float = 0.1
+    weight_decay: float = 0.01
+    clip: float = 5.0
+    average: float = 0.0
+    folds: int = 5
+    repeats: int = 1
+    split: str = "random"
+    seed: int = 0
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("epochs", 1, 100_000),
+            ("batch_size", 1, 1_000_000),
+            ("folds", 1, 100),
+            ("repeats", 1, 1000),
+            ("seed", 0, 2**63 - 1),
+            ("threads", 1, 1024),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ConfigError(f"{name} must be between {low} and {high}, got {value}")
+        for name, top in (("learning_rate", 10.0), ("weight_decay", 10.0), ("clip", 1e6)):
+            value = getattr(self, name)
+            if not 0.0 <= value <= top:
+                raise ConfigError(f"{name} must be between 0 and {top:g}, got {value}")
+        if self.learning_rate == 0.0 or self.clip == 0.0:
+            raise ConfigError("learning_rate and clip must be above 0")
+        for name in ("warmup", "average"):
+            value = getattr(self, name)
+            if not 0.0 <= value <= 1.0:
+                raise ConfigError(f"{name} must be between 0 and 1, got {value}")
+        kind, _, column = self.split.partition(":")
+        if self.split not in ("random", "scaffold", "file") and not (
+            kind in ("group", "time") and column
+        ):
+            raise ConfigError(
+                f"unknown split {self.split!r}; expected random, scaffold, group:COLUMN or "
+                "time:COLUMN (or --folds-file)"
+            )
+
+    @property
+    def n_experts(self) -> int:
+        """K x R."""
+        return self.folds * self.repeats
