@@ -1,1 +1,1 @@
-"""molscore.chem"""
+"""Everything RDKit: parsing, standardisation, graph features, packed graphs, descriptors."""

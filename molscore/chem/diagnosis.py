@@ -1,0 +1,106 @@
+"""Say in words why RDKit refused a SMILES."""
+
+import re
+from typing import Any, Final
+
+from rdkit import Chem, rdBase
+
+MISSING_WORDS: Final = frozenset(
+    ("nan", "na", "n/a", "#n/a", "<na>", "none", "null", "nil", "-", "--", ".", "?")
+)
+
+_TIME: Final = re.compile(r"^\[\d\d:\d\d:\d\d\] ?", re.MULTILINE)
+_POSITION: Final = re.compile(r"around position (\d+)")
+_BRACKET: Final = re.compile(r"\[[^\[\]]*\]")
+_PLACEHOLDER: Final = re.compile(r"\[?\(?R\d*'*\)?n?\]?", re.IGNORECASE)
+_INCHIKEY: Final = re.compile(r"[A-Z]{14}-[A-Z]{10}-[A-Z]")
+_QUOTES: Final = "\"'`"
+
+
+def text_problem(text: str) -> str | None:
+    """Find what makes `text` no SMILES before RDKit sees it.
+
+    Args:
+        text: one SMILES without surrounding blanks, not empty.
+
+    Returns:
+        The reason, or None when RDKit may try.
+    """
+    for position, character in enumerate(text, start=1):
+        if not "!" <= character <= "~":
+            return f"character {character!r} at position {position} is not part of SMILES"
+    return None
+
+
+def explain(text: str, log: str) -> str:
+    """Explain a SMILES that RDKit returned no molecule for.
+
+    Args:
+        text: the SMILES as RDKit got it.
+        log: what RDKit wrote to its error log meanwhile; may be empty.
+
+    Returns:
+        One line. It begins with what was recognised (a reaction, an InChI, ...), or else
+        holds RDKit's own words.
+    """
+    return _look_alike(text) or _unknown_atom(text) or _rdkit_words(log)
+
+
+def _look_alike(text: str) -> str | None:
+    if text.lower().startswith("inchi="):
+        return "looks like InChI; molscore reads SMILES and converts nothing"
+    if _INCHIKEY.fullmatch(text):
+        return "looks like an InChIKey; a structure cannot be read from it"
+    if text[0] in _QUOTES or text[-1] in _QUOTES:
+        return "quotes around or in the SMILES; remove them"
+    if ">" in text.replace("->", ""):
+        return "a reaction, not a molecule; give its molecules one by one"
+    return None
+
+
+def _unknown_atom(text: str) -> str | None:
+    """Name the first bracket that is no atom: `[R1]`, `[alkyl]`, `[Xx]`."""
+    for bracket in _BRACKET.findall(text):
+        if _is_atom(bracket):
+            continue
+        if _PLACEHOLDER.fullmatch(bracket):
+            return f"{bracket} is an R-group placeholder, not an atom"
+        return f"{bracket} is not an atom"
+    return None
+
+
+def _is_atom(bracket: str) -> bool:
+    options: Any = Chem.SmilesParserParams()
+    options.sanitize = False
+    options.removeHs = False
+    with rdBase.BlockLogs():
+        return Chem.MolFromSmiles(bracket, options) is not None
+
+
+def _rdkit_words(log: str) -> str:
+    lines = [line.strip() for line in _TIME.sub("", log).splitlines()]
+    lines = [" ".join(line.split()) for line in lines if line]
+    if not lines:
+        return "RDKit cannot read it as SMILES"
+    first = lines[0].removeprefix("SMILES Parse Error: ")
+    if first.startswith("syntax error"):
+        found = _POSITION.search(log)
+        return "SMILES syntax error" + (f" near position {found[1]}" if found else "")
+    first = re.sub(r" for input: .*$", "", first)
+    if "kekulize" in first:
+        return f"{first} (an aromatic N may lack its H: [nH])"
+    return first
+
+
+def message(error: Exception) -> str:
+    """Return an RDKit exception's text as one line."""
+    return _rdkit_words(str(error))
+
+
+def heavy_atoms_unsanitised(text: str) -> int:
+    """Count heavy atoms without sanitising, 0 when the SMILES cannot be read."""
+    options: Any = Chem.SmilesParserParams()
+    options.sanitize = False
+    options.removeHs = False
+    mol: Any = Chem.MolFromSmiles(text, options)
+    return 0 if mol is None else int(mol.GetNumHeavyAtoms())
