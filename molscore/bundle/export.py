@@ -1,0 +1,253 @@
+"""From a torch model to the ONNX skeleton a bundle carries.
+
+The skeleton is one expert's graph without its weights: each weight is an external initialiser
+under its state-dict name, to be injected per expert. It is exported from a copy whose weights
+are random and all different. With the real ones the exporter may merge two equal tensors (two
+biases still at zero) or drop a factor that happens to be one, and the graph would be wrong for
+the next expert.
+"""
+
+import contextlib
+import copy
+import logging
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from molscore.bundle.onnx_session import open_session
+from molscore.bundle.signature import OPSET, OUTPUT, WEIGHTS_LOCATION, input_ports
+from molscore.bundle.tensors import Arrays
+from molscore.bundle.tracing import example_arrays
+from molscore.chem.packed import GraphArrays
+from molscore.errors import ExportError
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from molscore.nn.model import PropertyModel
+
+TOLERANCE: Final = 1e-4
+"""Largest difference to torch, relative to the largest value (at least 1)."""
+
+MAX_INLINE: Final = 64
+"""Elements of a float constant that may stay in the graph."""
+
+# Sizes other than the traced one: single atoms, no bond at all, one molecule, many, long.
+_TRACED: Final = (3, 7, 11)
+_CHECKED: Final = ((1,), (1, 1, 1), (2,), (1, 30, 2, 1), (120,), tuple(range(1, 40)))
+
+
+def export_skeleton(model: "PropertyModel") -> bytes:
+    """Export one expert's graph without its weights, and check it against torch.
+
+    Args:
+        model: any expert; its own weights and mode are left as they are.
+
+    Returns:
+        The ONNX model (opset 18), its weights external under their state-dict names.
+
+    Raises:
+        ExportError: when torch cannot export the model, a size was frozen while tracing, a
+            weight cannot be found in the graph, or the graph and torch disagree on sizes that
+            were not traced.
+    """
+    n_descriptors = _n_descriptors(model)
+    twin = _distinct_copy(model)
+    proto = _trace(twin, n_descriptors)
+    _strip(proto)
+    _name_sizes(proto, n_descriptors)
+    _externalise(proto, {name: t.numpy() for name, t in twin.state_dict().items()})
+    raw: bytes = proto.SerializeToString(deterministic=True)
+    for expert in (model, twin):
+        _compare(expert, raw, n_descriptors)
+    return raw
+
+
+def _n_descriptors(model: "PropertyModel") -> int:
+    layer = model.head.descriptors
+    return 0 if layer is None else layer.in_features
+
+
+def _distinct_copy(model: "PropertyModel") -> "PropertyModel":
+    """Return a copy on the CPU, in evaluation mode, with random weights of ordinary size."""
+    import torch  # noqa: PLC0415 (never on the way to a prediction)
+
+    twin = copy.deepcopy(model).cpu().eval().requires_grad_(requires_grad=False)
+    generator = torch.Generator().manual_seed(0)
+    for tensor in twin.state_dict().values():
+        if tensor.is_floating_point():
+            tensor.copy_(0.3 * torch.randn(tensor.shape, generator=generator))
+    return twin
+
+
+def _trace(model: "PropertyModel", n_descriptors: int) -> "ModelProto":
+    import torch  # noqa: PLC0415
+    from torch.export import Dim  # noqa: PLC0415
+
+    from molscore.nn.batch import GraphBatch  # noqa: PLC0415
+
+    class Flat(torch.nn.Module):
+        """The model behind positional arguments, which become the inputs of the graph."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
+            result: torch.Tensor = self.model(GraphBatch(*tensors))
+            return result
+
+    batch, descriptors = example_arrays(_TRACED, n_descriptors)
+    # A size of one or equal to another one's would be taken for a constant or for the other.
+    sizes = {"atoms": Dim("atoms"), "graphs": Dim("graphs"), "directed_bonds": 2 * Dim("bonds")}
+    ports = input_ports(n_descriptors)
+    arguments = [torch.from_numpy(a) for a in _inputs(batch, descriptors).values()]
+    shapes = tuple(
+        {axis: sizes[size] for axis, size in enumerate(port.shape) if isinstance(size, str)}
+        for port in ports
+    )
+    try:
+        with _quiet(), torch.no_grad():
+            program = torch.onnx.export(
+                Flat().eval(),
+                tuple(arguments),
+                dynamo=True,
+                opset_version=OPSET,
+                dynamic_shapes=(shapes,),
+                input_names=[port.name for port in ports],
+                output_names=[OUTPUT],
+                external_data=False,
+                verbose=False,
+            )
+    except Exception as error:  # the exporter raises many kinds, its own and torch's
+        first = str(error).strip().splitlines()
+        raise ExportError(
+            f"torch cannot export this model: {first[0] if first else error}"
+        ) from error
+    if program is None:
+        raise ExportError("torch gave no graph for this model")
+    return program.model_proto
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the exporter's remarks (missing torchvision, axis names) off stderr."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _strip(proto: "ModelProto") -> None:
+    """Remove what does not compute: stack traces with local paths, comments, inferred shapes."""
+    graph = proto.graph
+    del proto.metadata_props[:]
+    del graph.metadata_props[:]
+    del graph.value_info[:]
+    graph.ClearField("doc_string")
+    graph.name = "expert"
+    proto.producer_name, proto.producer_version = "molscore", ""
+    proto.ClearField("doc_string")
+    for items in (graph.node, graph.input, graph.output, graph.initializer):
+        for item in items:
+            del item.metadata_props[:]
+            item.ClearField("doc_string")
+    for node in graph.node:
+        for attribute in node.attribute:
+            attribute.ClearField("doc_string")
+
+
+def _name_sizes(proto: "ModelProto", n_descriptors: int) -> None:
+    """Give the sizes that vary their plain names; refuse a graph in which one was frozen."""
+    values = {value.name: value for value in proto.graph.input}
+    for port in input_ports(n_descriptors):
+        if port.name not in values:
+            raise ExportError(f"input {port.name!r} is gone from the exported graph")
+        dims = values[port.name].type.tensor_type.shape.dim
+        for axis, size in enumerate(port.shape):
+            if isinstance(size, str) != bool(dims[axis].dim_param):
+                raise ExportError(f"axis {axis} of input {port.name!r} was frozen while tracing")
+            if isinstance(size, str):
+                dims[axis].dim_param = size
+    for axis in proto.graph.output[0].type.tensor_type.shape.dim[:1]:
+        if not axis.dim_param:
+            raise ExportError("the number of molecules was frozen while tracing")
+        axis.dim_param = "graphs"
+
+
+def _externalise(proto: "ModelProto", weights: Arrays) -> None:
+    """Turn every initialiser that is a weight into an external one of the weight's name.
+
+    Weights are recognised by their values, which are all different: the exporter renames some.
+    """
+    from onnx import TensorProto  # noqa: PLC0415
+    from onnx.numpy_helper import to_array  # noqa: PLC0415
+
+    by_value = {(a.shape, a.dtype, a.tobytes()): name for name, a in weights.items() if a.size}
+    renamed: dict[str, str] = {}
+    for tensor in proto.graph.initializer:
+        array = to_array(tensor)
+        name = by_value.get((array.shape, array.dtype, array.tobytes()))
+        if name is None or array.dtype != np.float32:
+            if array.dtype.kind == "f" and array.size > MAX_INLINE:
+                raise ExportError(
+                    f"constant {tensor.name!r} of shape {list(array.shape)} was computed from "
+                    "weights while tracing"
+                )
+            continue
+        if name in renamed.values():
+            raise ExportError(f"weight {name!r} stands twice in the exported graph")
+        renamed[tensor.name] = name
+        shape, kind = list(tensor.dims), tensor.data_type
+        tensor.Clear()
+        tensor.name, tensor.data_type = name, kind
+        tensor.dims.extend(shape)
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value=WEIGHTS_LOCATION)
+    for node in proto.graph.node:
+        for index, name in enumerate(node.input):
+            node.input[index] = renamed.get(name, name)
+
+
+def _compare(model: "PropertyModel", raw: bytes, n_descriptors: int) -> None:
+    """Run graph and torch on sizes that were not traced."""
+    import torch  # noqa: PLC0415
+
+    from molscore.nn.batch import GraphBatch  # noqa: PLC0415
+
+    reference = copy.deepcopy(model).cpu().eval()
+    weights = {name: t.numpy() for name, t in reference.state_dict().items()}
+    session = open_session(raw, weights)
+    for seed, sizes in enumerate(_CHECKED, start=1):
+        batch, descriptors = example_arrays(sizes, n_descriptors, seed=seed)
+        with torch.no_grad():
+            wanted = reference(GraphBatch.from_arrays(batch, descriptors)).numpy()
+        found = session.run(_inputs(batch, descriptors))
+        bound = TOLERANCE * max(1.0, float(np.abs(wanted).max()))
+        if found.shape != wanted.shape or not np.abs(found - wanted).max() <= bound:
+            raise ExportError(
+                f"the exported graph and torch disagree on molecules of {sizes[:4]} atoms: "
+                f"{_worst(found, wanted)}"
+            )
+
+
+def _worst(found: Any, wanted: Any) -> str:
+    if found.shape != wanted.shape:
+        return f"shape {list(found.shape)} instead of {list(wanted.shape)}"
+    return f"largest difference {np.abs(found - wanted).max():.2g}"
+
+
+def _inputs(batch: GraphArrays, descriptors: Any | None) -> dict[str, Any]:
+    inputs: dict[str, Any] = batch._asdict()
+    if descriptors is not None:
+        inputs["descriptors"] = descriptors
+    return inputs

@@ -1,0 +1,78 @@
+"""An ONNX Runtime session over a skeleton and one expert's weights.
+
+One thread, no spinning, nothing on stderr, nothing read from a disk: graph and weights are
+bytes in memory. Importing this module does not import ONNX Runtime.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from molscore.bundle.signature import OUTPUT
+from molscore.bundle.tensors import Arrays
+
+_FATAL: Final = 4  # ONNX Runtime's severities end here; errors come back as exceptions
+
+
+class OnnxSession:
+    """A graph ready to run.
+
+    Args:
+        session: the `onnxruntime.InferenceSession`.
+        held: what the session points into without owning it.
+    """
+
+    def __init__(self, session: Any, held: object) -> None:
+        self._session = session
+        self._held = held
+
+    def run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
+        """Return the output, float32 [n_graphs, n_targets]."""
+        result: NDArray[np.float32] = self._session.run([OUTPUT], inputs)[0]
+        return result
+
+
+def open_session(
+    raw: bytes, weights: Arrays, names: tuple[str, ...] | None = None, *, threads: int = 1
+) -> OnnxSession:
+    """Create a session whose weights are injected from memory.
+
+    Args:
+        raw: the skeleton; one from a file must have passed `onnx_scan.scan`.
+        weights: arrays by initialiser name.
+        names: the external initialisers of `raw`; by default found in it.
+        threads: threads within an operator.
+
+    Raises:
+        RuntimeError: (of ONNX Runtime) when the graph cannot be loaded.
+    """
+    import onnxruntime  # noqa: PLC0415 (0.1 s; only a prediction needs it)
+
+    onnxruntime.set_default_logger_severity(_FATAL)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _FATAL
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.inter_op.allow_spinning", "0")
+    chosen = _external_names(raw) if names is None else names
+    values = [onnxruntime.OrtValue.ortvalue_from_numpy(_owned(weights[n])) for n in chosen]
+    options.add_external_initializers(list(chosen), values)
+    session = onnxruntime.InferenceSession(raw, options, providers=["CPUExecutionProvider"])
+    return OnnxSession(session, values)
+
+
+def _owned(array: NDArray[Any]) -> NDArray[Any]:
+    """ONNX Runtime takes writable contiguous arrays only; views of a bundle are read-only."""
+    return np.array(array, order="C")
+
+
+def _external_names(raw: bytes) -> tuple[str, ...]:
+    from onnx import ModelProto, TensorProto  # noqa: PLC0415
+
+    return tuple(
+        tensor.name
+        for tensor in ModelProto.FromString(raw).graph.initializer
+        if tensor.data_location == TensorProto.EXTERNAL
+    )

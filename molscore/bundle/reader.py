@@ -1,0 +1,204 @@
+"""Read a bundle without trusting it, and without torch or ONNX Runtime.
+
+Order of the checks: file size, zip directory, manifest limits, schema, featuriser, members
+against the manifest, hashes, tensor headers, shapes, finite weights. The ONNX graph is scanned
+when it is first asked for (`Bundle.scanned_onnx`), which every engine does.
+"""
+
+import hashlib
+import stat
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from molscore.bundle.archive import MAX_FILE, MEMBER_LIMITS, unpack
+from molscore.bundle.manifest import Manifest, manifest_from_json
+from molscore.bundle.onnx_scan import scan
+from molscore.bundle.signature import input_ports, output_port
+from molscore.bundle.strict_json import parse_object
+from molscore.bundle.tensors import Arrays, TensorSpec, read_tensors
+from molscore.errors import BundleError
+
+SCALER_PREFIX: Final = "descriptors/"
+_MANIFEST: Final = "manifest.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """A checked model.
+
+    Attributes:
+        where: what to call it in messages: its path.
+        manifest: what it says about itself.
+        sha256: of the whole file; the first 12 digits serve as the model's id.
+        onnx: the skeleton as stored; `scanned_onnx` is what a session may see.
+        arrays: descriptor scaler (names under `descriptors/`), structure keys, residuals.
+    """
+
+    where: str
+    manifest: Manifest
+    sha256: str
+    onnx: bytes
+    arrays: Arrays
+    _weights: Arrays
+
+    @property
+    def model_id(self) -> str:
+        """The first 12 hex digits of the file's hash."""
+        return self.sha256[:12]
+
+    def expert_weights(self, index: int) -> Arrays:
+        """Return the arrays of one expert by state-dict name, read-only views."""
+        if not 0 <= index < self.manifest.n_experts:
+            raise IndexError(f"expert {index} of {self.manifest.n_experts}")
+        prefix = f"expert{index}/"
+        return {name: self._weights[prefix + name] for name in self.manifest.tensors}
+
+    def scaler_arrays(self) -> Arrays:
+        """Return the arrays of the descriptor scaler, without their prefix."""
+        n = len(SCALER_PREFIX)
+        return {k[n:]: v for k, v in self.arrays.items() if k.startswith(SCALER_PREFIX)}
+
+    @cached_property
+    def _scanned(self) -> tuple[bytes, tuple[str, ...]]:
+        return scan(
+            self.onnx,
+            tensors=self.manifest.tensors,
+            inputs=input_ports(self.manifest.n_descriptors),
+            outputs=(output_port(self.manifest.n_targets),),
+            where=f"{self.where}: expert.onnx",
+        )
+
+    def scanned_onnx(self) -> tuple[bytes, tuple[str, ...]]:
+        """Return the skeleton, checked, and the names of the weights to inject.
+
+        Raises:
+            BundleError: when the graph is not one that molscore exports.
+        """
+        return self._scanned
+
+
+def load_bundle(path: str | Path) -> Bundle:
+    """Read and check a bundle.
+
+    Args:
+        path: a `.molscore` file.
+
+    Raises:
+        BundleError: when it is missing, not a bundle, damaged, of another schema or featuriser
+            version, or holds anything that `save_bundle` would not have written.
+    """
+    path = Path(path)
+    try:
+        # Asked before opening, because opening a named pipe would wait for its writer.
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise BundleError(f"{path}: not a regular file")
+        if status.st_size > MAX_FILE:
+            raise BundleError(f"{path}: {status.st_size} bytes, more than {MAX_FILE} allowed")
+        with path.open("rb") as file:
+            raw = file.read(MAX_FILE + 1)
+    except FileNotFoundError:
+        raise BundleError(f"no such model: {path}") from None
+    except (OSError, ValueError) as error:
+        raise BundleError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
+    if len(raw) > MAX_FILE:
+        raise BundleError(f"{path}: more than {MAX_FILE} bytes")
+    return parse_bundle(raw, where=str(path))
+
+
+def parse_bundle(raw: bytes, *, where: str) -> Bundle:
+    """Check the bytes of a bundle; see `load_bundle`."""
+    members = unpack(raw, where=where)
+    if _MANIFEST not in members:
+        raise BundleError(f"{where}: not a molscore bundle (no {_MANIFEST})")
+    data = parse_object(
+        members.pop(_MANIFEST), where=f"{where}: {_MANIFEST}", max_bytes=MEMBER_LIMITS[_MANIFEST]
+    )
+    manifest = manifest_from_json(data, where=where)
+    _check_members(manifest, members, where)
+    weights = read_tensors(members["weights.safetensors"], where=f"{where}: weights.safetensors")
+    arrays = read_tensors(members["arrays.safetensors"], where=f"{where}: arrays.safetensors")
+    check_parts(manifest, weights, arrays, where=where)
+    return Bundle(
+        where=where,
+        manifest=manifest,
+        sha256=hashlib.sha256(raw).hexdigest(),
+        onnx=members["expert.onnx"],
+        arrays=arrays,
+        _weights=weights,
+    )
+
+
+def check_parts(manifest: Manifest, weights: Arrays, arrays: Arrays, *, where: str) -> None:
+    """Check weights and arrays against the manifest.
+
+    Raises:
+        BundleError: when a tensor is missing, foreign, of another dtype or shape than the
+            manifest says, NaN or infinite; or the descriptor scaler does not fit.
+    """
+    if not manifest.tensors:
+        raise BundleError(f"{where}: the manifest names no tensors")
+    n_tensors = manifest.n_experts * len(manifest.tensors)
+    if len(weights) != n_tensors:
+        raise BundleError(f"{where}: {len(weights)} weight tensors, the manifest says {n_tensors}")
+    expected = {
+        f"expert{i}/{name}": spec
+        for i in range(manifest.n_experts)
+        for name, spec in manifest.tensors.items()
+    }
+    for name, spec in expected.items():
+        array = weights.get(name)
+        if array is None:
+            raise BundleError(f"{where}: weights of {name!r} are missing")
+        found = TensorSpec.of(array)
+        if found != spec:
+            raise BundleError(
+                f"{where}: {name!r} is {found.dtype} {list(found.shape)}, the manifest says "
+                f"{spec.dtype} {list(spec.shape)}"
+            )
+        if not _finite(array):
+            raise BundleError(f"{where}: {name!r} holds NaN or infinite weights")
+    _check_scaler(manifest, arrays, where)
+
+
+def _check_members(manifest: Manifest, members: dict[str, bytes], where: str) -> None:
+    if set(manifest.members) != set(MEMBER_LIMITS) - {_MANIFEST}:
+        raise BundleError(f"{where}: the manifest lists other members than schema 1 has")
+    if set(members) != set(manifest.members):
+        name = sorted(set(members) ^ set(manifest.members))[0]
+        raise BundleError(f"{where}: member {name!r} is missing or not in the manifest")
+    for name, member in manifest.members.items():
+        data = members[name]
+        if len(data) != member.size:
+            raise BundleError(
+                f"{where}: {name} has {len(data)} bytes, the manifest says {member.size}"
+            )
+        if hashlib.sha256(data).hexdigest() != member.sha256:
+            raise BundleError(f"{where}: {name} does not match its hash: the file is damaged")
+
+
+def _check_scaler(manifest: Manifest, arrays: Arrays, where: str) -> None:
+    scaler = {k: v for k, v in arrays.items() if k.startswith(SCALER_PREFIX)}
+    if not manifest.n_descriptors:
+        if scaler:
+            raise BundleError(f"{where}: a descriptor scaler in a model without descriptors")
+        return
+    for name in ("lower", "upper", "median", "mean", "scale"):
+        array = scaler.get(SCALER_PREFIX + name)
+        if array is None:
+            raise BundleError(f"{where}: the descriptor scaler has no {name!r}")
+        if array.dtype != np.float64 or array.shape != (manifest.n_descriptors,):
+            raise BundleError(f"{where}: {name!r} of the descriptor scaler has a wrong shape")
+        if not _finite(array):
+            raise BundleError(f"{where}: {name!r} of the descriptor scaler is not finite")
+    if not (scaler[SCALER_PREFIX + "scale"] > 0).all():
+        raise BundleError(f"{where}: a scale of the descriptor scaler is not positive")
+
+
+def _finite(array: NDArray[Any]) -> bool:
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())

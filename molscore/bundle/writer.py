@@ -1,0 +1,116 @@
+"""Write a bundle: check, hash, pack, and replace the file in one step."""
+
+import dataclasses
+import hashlib
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from molscore.bundle.archive import pack
+from molscore.bundle.manifest import Manifest, Member
+from molscore.bundle.reader import check_parts, parse_bundle
+from molscore.bundle.strict_json import dump_object
+from molscore.bundle.tensors import Arrays, TensorSpec, write_tensors
+from molscore.errors import BundleError, ConfigError, MolscoreError
+
+ExpertWeights = Mapping[str, NDArray[Any]]
+
+
+def save_bundle(
+    path: str | Path,
+    manifest: Manifest,
+    *,
+    experts: Sequence[ExpertWeights],
+    onnx: bytes,
+    arrays: ExpertWeights | None = None,
+    force: bool = False,
+) -> str:
+    """Write a model to one `.molscore` file.
+
+    The file is written beside its place and renamed, and what was packed is read back under
+    the same checks as any stranger's bundle before that.
+
+    Args:
+        path: where to.
+        manifest: `n_experts`, `tensors` and `members` are filled in here.
+        experts: float32 (int64 for counts) arrays of each expert, by state-dict name.
+        onnx: the skeleton, from `molscore.bundle.export.export_skeleton`.
+        arrays: what else the model carries: descriptor scaler, structure keys, residuals.
+        force: replace an existing file.
+
+    Returns:
+        SHA-256 of the file, 64 hex digits.
+
+    Raises:
+        ConfigError: when the file exists and `force` is not set.
+        BundleError: when weights are NaN or infinite, experts do not have the same tensors, or
+            the graph does not fit them.
+        MolscoreError: when the file cannot be written.
+    """
+    path = Path(path)
+    if path.exists() and not force:
+        raise ConfigError(f"{path} exists: choose another --output or use --force")
+    raw = pack_bundle(manifest, experts=experts, onnx=onnx, arrays=arrays)
+    _replace(path, raw)
+    return hashlib.sha256(raw).hexdigest()
+
+
+def pack_bundle(
+    manifest: Manifest,
+    *,
+    experts: Sequence[ExpertWeights],
+    onnx: bytes,
+    arrays: ExpertWeights | None = None,
+) -> bytes:
+    """Return the bytes of a bundle; see `save_bundle`. Equal arguments give equal bytes."""
+    if not experts:
+        raise BundleError("a bundle needs at least one expert")
+    tensors = {
+        f"expert{i}/{name}": np.ascontiguousarray(array)
+        for i, expert in enumerate(experts)
+        for name, array in expert.items()
+    }
+    members = {
+        "expert.onnx": onnx,
+        "weights.safetensors": write_tensors(tensors),
+        "arrays.safetensors": write_tensors(arrays or {}),
+    }
+    manifest = dataclasses.replace(
+        manifest,
+        n_experts=len(experts),
+        tensors={name: TensorSpec.of(np.asarray(a)) for name, a in sorted(experts[0].items())},
+        members={
+            name: Member(sha256=hashlib.sha256(data).hexdigest(), size=len(data))
+            for name, data in members.items()
+        },
+    )
+    weights: Arrays = tensors
+    check_parts(manifest, weights, dict(arrays or {}), where="new bundle")
+    try:
+        text = dump_object(manifest.to_dict())
+    except (TypeError, ValueError) as error:
+        raise BundleError(f"the manifest cannot be written as JSON: {error}") from None
+    raw = pack({"manifest.json": text, **members})
+    parse_bundle(raw, where="new bundle").scanned_onnx()
+    return raw
+
+
+def _replace(path: Path, raw: bytes) -> None:
+    """Write `raw` beside `path`, flush it to the disk and rename it over `path`."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        # Created like any new file, so that the umask decides who may read it.
+        with temporary.open("xb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise MolscoreError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
