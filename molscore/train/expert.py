@@ -1,0 +1,255 @@
+"""One expert: a model trained on all folds but one."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from molscore.chem.descriptors import DescriptorScaler
+from molscore.errors import MolscoreError
+from molscore.nn.batch import GraphBatch
+from molscore.nn.config import ModelConfig
+from molscore.nn.model import PropertyModel, build_model
+from molscore.train.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from molscore.train.config import TrainConfig
+from molscore.train.data import TrainingData
+
+CHECKPOINT_SECONDS: Final = 2.0
+EVAL_BATCH: Final = 256
+
+Progress = Callable[[int, float], None]
+"""Called after every epoch with the number of epochs done and the mean training loss."""
+
+
+@dataclass(frozen=True)
+class ExpertResult:
+    """A trained expert.
+
+    Attributes:
+        weights: the state dict as numpy arrays.
+        rows: int64 [m], indices of the rows it never saw.
+        predictions: float32 [m, n_targets], its outputs on them in (transformed) target units;
+            logits for classes.
+        loss: mean training loss of the last epoch, in standardised units.
+    """
+
+    weights: dict[str, NDArray[np.float32]]
+    rows: NDArray[np.int64]
+    predictions: NDArray[np.float32]
+    loss: float
+
+
+def learning_rate(step: int, n_steps: int, config: TrainConfig) -> float:
+    """Return the rate of step `step` of `n_steps`: a linear climb, then half a cosine to zero."""
+    climb = max(1, round(config.warmup * n_steps))
+    if step < climb:
+        return config.learning_rate * (step + 1) / climb
+    share = (step - climb) / max(1, n_steps - climb)
+    return config.learning_rate * 0.5 * (1.0 + math.cos(math.pi * share))
+
+
+def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, object]]:
+    """Split parameters: matrices decay, vectors (biases, learned steps) do not."""
+    matrices = [p for p in model.parameters() if p.ndim >= 2]
+    vectors = [p for p in model.parameters() if p.ndim < 2]
+    return [
+        {"params": matrices, "weight_decay": weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+
+
+def masked_loss(z: Tensor, y: Tensor, present: Tensor, is_class: Tensor) -> Tensor:
+    """Return the mean loss over the labels that are there.
+
+    Squared error for regression targets (in standardised units), cross-entropy for classes.
+
+    Args:
+        z: float32 [n, n_targets], outputs in standardised units or logits.
+        y: float32 [n, n_targets], any finite value where there is no label.
+        present: float32 [n, n_targets], 1 where there is a label.
+        is_class: bool [n_targets].
+    """
+    loss = functional.mse_loss(z, y, reduction="none")
+    if bool(is_class.any()):
+        entropy = functional.binary_cross_entropy_with_logits(z, y, reduction="none")
+        loss = torch.where(is_class, entropy, loss)
+    return (loss * present).sum() / present.sum().clamp(min=1.0)
+
+
+class ExpertTrainer:
+    """Train one expert, from scratch or from a checkpoint.
+
+    Every random number comes from (seed, expert, epoch), so a run that was killed and resumed
+    at an epoch's end gives the weights of a run that was not.
+
+    Args:
+        data: the whole data set.
+        model: the architecture.
+        train: the schedule.
+        expert: number of the expert, repeat * K + fold.
+        device: where to train.
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        model: ModelConfig,
+        train: TrainConfig,
+        expert: int,
+        device: str = "cpu",
+    ) -> None:
+        self.config, self.expert, self.device = train, expert, device
+        fold = expert % train.folds
+        self.data = data
+        self.held_out = np.flatnonzero(data.folds == fold)
+        self.rows = np.flatnonzero(data.folds != fold)
+        self.is_class = torch.tensor(data.is_class, device=device)
+        torch.manual_seed(self._seed(0))
+        self.model = build_model(model, data.n_targets, data.n_descriptors).to(device)
+        self._fit_inputs()
+        self._fit_targets()
+        self.optimizer = torch.optim.AdamW(
+            parameter_groups(self.model, train.weight_decay), lr=train.learning_rate, fused=True
+        )
+        self.steps_per_epoch = math.ceil(len(self.rows) / train.batch_size)
+        self.epoch = 0
+        self.loss = math.nan
+
+    def _seed(self, epoch: int) -> int:
+        words = np.random.SeedSequence([self.config.seed, self.expert, epoch]).generate_state(2)
+        return int(words[0]) << 31 ^ int(words[1])
+
+    def _fit_inputs(self) -> None:
+        """Fit the descriptor scaler on the training part; forget codes it does not hold."""
+        part = self.data.graphs.batch(self.rows)
+        self.model.forget_unseen(
+            torch.from_numpy(part.atom_codes), torch.from_numpy(part.bond_codes)
+        )
+        self.descriptors: NDArray[np.float32] | None = None
+        self.scaler: DescriptorScaler | None = None
+        if self.data.descriptors is not None:
+            self.scaler = DescriptorScaler.fit(self.data.descriptors[self.rows])
+            self.descriptors = self.scaler.transform(self.data.descriptors)
+
+    def _fit_targets(self) -> None:
+        """Standardise regression targets by the training part; start classes at their rate."""
+        y = self.data.values
+        shift = np.zeros(y.shape[1], dtype=np.float32)
+        scale = np.ones(y.shape[1], dtype=np.float32)
+        for t in range(y.shape[1]):
+            seen = y[self.rows, t]
+            seen = seen[np.isfinite(seen)]
+            if self.data.is_class[t] or seen.size == 0:
+                continue
+            shift[t] = seen.mean()
+            spread = seen.std()
+            # A constant target has no spread to divide by; its residuals are all zero.
+            scale[t] = spread if spread > 1e-6 * max(1.0, abs(float(shift[t]))) else 1.0
+        head = self.model.head
+        head.shift.copy_(torch.from_numpy(shift))
+        head.scale.copy_(torch.from_numpy(scale))
+        self.present = np.isfinite(y).astype(np.float32)
+        self.targets = np.where(np.isfinite(y), (y - shift) / scale, 0.0).astype(np.float32)
+
+    def _batch(self, index: NDArray[np.int64]) -> GraphBatch:
+        extra = None if self.descriptors is None else self.descriptors[index]
+        return GraphBatch.from_arrays(self.data.graphs.batch(index), extra, self.device)
+
+    def run_epoch(self) -> float:
+        """Train for one epoch and return the mean loss."""
+        self.epoch += 1
+        torch.manual_seed(self._seed(self.epoch))
+        order = np.random.default_rng(self._seed(self.epoch)).permutation(self.rows)
+        size, n_steps = self.config.batch_size, self.steps_per_epoch * self.config.epochs
+        self.model.train()
+        total = torch.zeros((), device=self.device)
+        for k in range(self.steps_per_epoch):
+            index = order[k * size : (k + 1) * size]
+            rate = learning_rate(
+                (self.epoch - 1) * self.steps_per_epoch + k, n_steps, self.config
+            )
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate
+            y = torch.from_numpy(self.targets[index]).to(self.device)
+            present = torch.from_numpy(self.present[index]).to(self.device)
+            z = self.model.standardised(self._batch(index))
+            loss = masked_loss(z, y, present, self.is_class)
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
+            self.optimizer.step()
+            total += loss.detach() * len(index)
+        self.loss = float(total) / max(1, len(order))
+        if not math.isfinite(self.loss):
+            raise MolscoreError(
+                f"expert {self.expert}: the training loss became {self.loss} in epoch "
+                f"{self.epoch}; try a lower learning rate"
+            )
+        return self.loss
+
+    @torch.no_grad()
+    def predict(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return outputs [m, n_targets] for the given rows."""
+        self.model.eval()
+        parts = [
+            self.model(self._batch(rows[i : i + EVAL_BATCH])).cpu().numpy()
+            for i in range(0, len(rows), EVAL_BATCH)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, self.data.n_targets), np.float32)
+
+    def result(self) -> ExpertResult:
+        """Return the trained expert and its predictions on the rows it never saw."""
+        weights = {k: v.detach().cpu().numpy().copy() for k, v in self.model.state_dict().items()}
+        return ExpertResult(weights, self.held_out, self.predict(self.held_out), self.loss)
+
+    def checkpoint(self) -> Checkpoint:
+        """Return what is needed to go on from here."""
+        return Checkpoint(
+            epoch=self.epoch,
+            loss=self.loss,
+            model=self.model.state_dict(),
+            optimizer=self.optimizer.state_dict()["state"],
+        )
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint."""
+        self.epoch, self.loss = checkpoint.epoch, checkpoint.loss
+        self.model.load_state_dict(checkpoint.model)
+        state = self.optimizer.state_dict()
+        state["state"] = checkpoint.optimizer
+        self.optimizer.load_state_dict(state)
+
+
+def train_expert(
+    trainer: ExpertTrainer,
+    *,
+    checkpoint_path: Path | None = None,
+    progress: Progress | None = None,
+    clock: Callable[[], float],
+) -> ExpertResult:
+    """Train to the end, saving a checkpoint every few seconds.
+
+    Args:
+        trainer: the expert to train.
+        checkpoint_path: where to keep the checkpoint; one that is there is continued.
+        progress: told after every epoch.
+        clock: seconds, monotonic; how often a checkpoint is due.
+    """
+    if checkpoint_path is not None and checkpoint_path.exists():
+        trainer.restore(load_checkpoint(checkpoint_path))
+    saved = clock()
+    while trainer.epoch < trainer.config.epochs:
+        loss = trainer.run_epoch()
+        if checkpoint_path is not None and clock() - saved >= CHECKPOINT_SECONDS:
+            save_checkpoint(checkpoint_path, trainer.checkpoint())
+            saved = clock()
+        if progress is not None:
+            progress(trainer.epoch, loss)
+    return trainer.result()

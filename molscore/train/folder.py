@@ -1,0 +1,150 @@
+"""The run folder: everything a training run reads, keeps and leaves.
+
+    config.json                   the exact configuration, with the hash of the training data
+    data.safetensors              what the experts train on
+    checkpoints/expert-NNN.safetensors    while an expert trains
+    experts/expert-NNN.safetensors        when it is done
+    oof.csv, metrics.json, metrics.csv    the cross-validation
+    log.txt                       what was said
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from molscore.chem.descriptors import DescriptorScaler
+from molscore.config import Config
+from molscore.errors import ConfigError, InputError
+from molscore.nn.config import ModelConfig
+from molscore.train.checkpoint import write_atomically
+from molscore.train.config import TrainConfig
+from molscore.train.data import TrainingData
+from molscore.train.expert import ExpertResult
+
+RUN_SCHEMA: Final = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(Config):
+    """What decides the outcome of a run; a run is resumed only under the same one."""
+
+    schema: int = RUN_SCHEMA
+    molscore_version: str = ""
+    featurizer_version: int = 0
+    data_sha256: str = ""
+    model: ModelConfig = ModelConfig()
+    train: TrainConfig = TrainConfig()
+
+
+class RunFolder:
+    """Paths and files of one run.
+
+    Args:
+        path: the folder; made when something is first written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def config_path(self) -> Path:
+        """The file that marks a folder as a run."""
+        return self.path / "config.json"
+
+    def exists(self) -> bool:
+        """Return whether a run was started here."""
+        return self.config_path.exists()
+
+    def checkpoint(self, expert: int) -> Path:
+        """Return where an expert's checkpoint is kept."""
+        return self.path / "checkpoints" / f"expert-{expert:03d}.safetensors"
+
+    def expert(self, expert: int) -> Path:
+        """Return where a finished expert is kept."""
+        return self.path / "experts" / f"expert-{expert:03d}.safetensors"
+
+    def start(self, config: RunConfig, data: TrainingData) -> None:
+        """Write data and configuration; the configuration last, as it marks the folder."""
+        for folder in (self.path, self.path / "checkpoints", self.path / "experts"):
+            folder.mkdir(parents=True, exist_ok=True)
+        data.save(self.path / "data.safetensors")
+        self.write_json("config.json", config.to_dict())
+
+    def clear(self) -> None:
+        """Remove what an earlier run left, and nothing else that is in the folder."""
+        self.config_path.unlink(missing_ok=True)
+        for name in ("data.safetensors", "oof.csv", "metrics.json", "metrics.csv", "log.txt"):
+            (self.path / name).unlink(missing_ok=True)
+        for folder in ("checkpoints", "experts"):
+            for path in (self.path / folder).glob("expert-*.safetensors"):
+                path.unlink()
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write a JSON file, whole or not at all."""
+        text = json.dumps(value, indent=2, allow_nan=False) + "\n"
+        write_atomically(self.path / name, lambda p: _write_text(p, text))
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a text file, whole or not at all."""
+        write_atomically(self.path / name, lambda p: _write_text(p, text))
+
+    def read_config(self) -> RunConfig:
+        """Read the configuration of the run that is here.
+
+        Raises:
+            InputError: when it is missing or cannot be read.
+        """
+        try:
+            data = json.loads(self.config_path.read_text(encoding="utf-8"))
+            return RunConfig.from_dict(data, where=str(self.config_path))
+        except (OSError, ValueError, ConfigError) as error:
+            raise InputError(f"{self.config_path}: not the configuration of a run ({error})") from None
+
+    def read_data(self) -> TrainingData:
+        """Read the training data."""
+        return TrainingData.load(self.path / "data.safetensors")
+
+    def write_expert(
+        self, expert: int, result: ExpertResult, scaler: DescriptorScaler | None
+    ) -> None:
+        """Keep a finished expert and drop its checkpoint."""
+        arrays = {f"weights/{k}": np.ascontiguousarray(v) for k, v in result.weights.items()}
+        arrays |= {"rows": result.rows, "predictions": result.predictions}
+        if scaler is not None:
+            arrays |= {f"scaler/{k}": v for k, v in scaler.to_arrays().items()}
+        about = {"loss": repr(result.loss)}
+        write_atomically(self.expert(expert), lambda p: save_file(arrays, p, about))
+        self.checkpoint(expert).unlink(missing_ok=True)
+
+    def read_expert(self, expert: int) -> tuple[ExpertResult, DescriptorScaler | None]:
+        """Read a finished expert.
+
+        Raises:
+            InputError: when the file is damaged.
+        """
+        path = self.expert(expert)
+        try:
+            with safe_open(path, framework="numpy") as file:
+                loss = float(file.metadata()["loss"])
+                arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError, KeyError, ValueError) as error:
+            raise InputError(
+                f"{path}: the expert cannot be read ({error}); delete the file and resume"
+            ) from None
+        weights = _under(arrays, "weights/")
+        scaler = _under(arrays, "scaler/")
+        result = ExpertResult(weights, arrays["rows"], arrays["predictions"], loss)
+        return result, DescriptorScaler.from_arrays(scaler) if scaler else None
+
+
+def _under(arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,177 @@
+"""Train experts in parallel processes and follow what they say."""
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import molscore
+from molscore.errors import ConfigError, InputError, MolscoreError
+
+_KINDS: Final[dict[str, type[MolscoreError]]] = {
+    "ConfigError": ConfigError,
+    "InputError": InputError,
+}
+
+EpochReport = Callable[[int, int, float], None]
+"""Told (expert, epochs done, mean training loss) after every epoch of every expert."""
+
+
+@dataclass
+class _Worker:
+    process: "subprocess.Popen[str]"
+    expert: int | None = None
+
+
+def worker_command(run_dir: Path, device: str) -> list[str]:
+    """Return the command of one worker.
+
+    `-P` keeps the working directory off the import path: a file called torch.py that happens
+    to lie there must not be imported.
+    """
+    return [sys.executable, "-P", "-m", "molscore.train.worker", str(run_dir), device]
+
+
+def worker_environment(threads: int) -> dict[str, str]:
+    """Return the environment of a worker: this molscore, and no more threads than stored."""
+    package_root = str(Path(molscore.__file__).resolve().parent.parent)
+    paths = [package_root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+    }
+
+
+def train_experts(
+    run_dir: Path,
+    experts: Sequence[int],
+    *,
+    n_workers: int,
+    threads: int,
+    device: str,
+    report: EpochReport,
+) -> None:
+    """Train the given experts of a run folder.
+
+    Args:
+        run_dir: a started run folder.
+        experts: numbers of the experts still to train.
+        n_workers: processes at a time.
+        threads: torch threads of each.
+        device: torch device of each.
+        report: told after every epoch.
+
+    Raises:
+        MolscoreError: when a worker says that it failed, or dies. All others are ended first;
+            their checkpoints stay.
+    """
+    waiting = list(experts)
+    events: queue.Queue[tuple[_Worker, dict[str, Any] | None]] = queue.Queue()
+    with ExitStack() as stack:
+        workers = [
+            _start(run_dir, threads, device, events, stack)
+            for _ in range(min(n_workers, len(waiting)))
+        ]
+        left = len(waiting)
+        while left:
+            worker, event = events.get()
+            if event is None:
+                # A worker that was sent away because nothing is waiting ends in peace.
+                if worker.expert is None and not waiting:
+                    continue
+                raise _death(worker)
+            match event["event"]:
+                case "epoch":
+                    report(event["expert"], event["epoch"], event["loss"])
+                case "failed":
+                    kind = _KINDS.get(event["kind"], MolscoreError)
+                    raise kind(f"training failed: {event['message']}")
+                case "ready":
+                    _give(worker, waiting)
+                case "done":
+                    left -= 1
+                    _give(worker, waiting)
+        for worker in workers:
+            worker.process.wait()
+
+
+def _start(
+    run_dir: Path,
+    threads: int,
+    device: str,
+    events: "queue.Queue[tuple[_Worker, dict[str, Any] | None]]",
+    stack: ExitStack,
+) -> _Worker:
+    process = subprocess.Popen(  # noqa: S603 - our own module, no shell
+        worker_command(run_dir, device),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env=worker_environment(threads),
+        # Ctrl-C reaches the parent alone, which ends the workers in order.
+        start_new_session=True,
+    )
+    worker = _Worker(process)
+    stack.callback(_end, process)
+
+    def listen() -> None:
+        assert process.stdout is not None  # noqa: S101 - for the type checker
+        for line in process.stdout:
+            events.put((worker, json.loads(line)))
+        events.put((worker, None))
+
+    threading.Thread(target=listen, daemon=True).start()
+    return worker
+
+
+def _give(worker: _Worker, waiting: list[int]) -> None:
+    """Hand the next expert to a worker, or close its stdin, at which it ends."""
+    stdin = worker.process.stdin
+    if stdin is None:
+        return
+    try:
+        if waiting:
+            worker.expert = waiting.pop(0)
+            stdin.write(f"{worker.expert}\n")
+            stdin.flush()
+        else:
+            worker.expert = None
+            stdin.close()
+    except BrokenPipeError:
+        raise _death(worker) from None
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None and not pipe.closed:
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                continue
+
+
+def _death(worker: _Worker) -> MolscoreError:
+    code = worker.process.wait()
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    doing = "starting" if worker.expert is None else f"training expert {worker.expert}"
+    hint = " (out of memory?)" if code == -9 else ""
+    return MolscoreError(
+        f"a training process {how}{hint} while {doing}; run the same command with --resume to "
+        "go on from its last checkpoint"
+    )
