@@ -71,14 +71,18 @@ def _n_descriptors(model: "PropertyModel") -> int:
 
 
 def _distinct_copy(model: "PropertyModel") -> "PropertyModel":
-    """Return a copy on the CPU, in evaluation mode, with random weights of ordinary size."""
+    """Return a copy on the CPU, in evaluation mode, with random weights.
+
+    They are small enough that no plan amplifies rounding: what differs then is the graph.
+    """
     import torch  # noqa: PLC0415 (never on the way to a prediction)
 
     twin = copy.deepcopy(model).cpu().eval().requires_grad_(requires_grad=False)
     generator = torch.Generator().manual_seed(0)
     for tensor in twin.state_dict().values():
         if tensor.is_floating_point():
-            tensor.copy_(0.3 * torch.randn(tensor.shape, generator=generator))
+            fan_in = tensor.shape[-1] if tensor.dim() > 1 else 4
+            tensor.copy_(torch.randn(tensor.shape, generator=generator) / (2 * fan_in**0.5))
     return twin
 
 

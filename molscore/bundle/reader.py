@@ -1,14 +1,12 @@
 """Read a bundle without trusting it, and without torch or ONNX Runtime.
 
 Order of the checks: file size, zip directory, manifest limits, schema, featuriser, members
-against the manifest, hashes, tensor headers, shapes, finite weights. The ONNX graph is scanned
-when it is first asked for (`Bundle.scanned_onnx`), which every engine does.
+against the manifest, hashes, tensor headers, shapes, finite weights, the ONNX graph.
 """
 
 import hashlib
 import stat
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,17 +30,21 @@ class Bundle:
     """A checked model.
 
     Attributes:
-        where: what to call it in messages: its path.
+        where: what to call it in messages: its path as given.
+        path: where it was read from, absolute; None if it was never a file.
         manifest: what it says about itself.
         sha256: of the whole file; the first 12 digits serve as the model's id.
-        onnx: the skeleton as stored; `scanned_onnx` is what a session may see.
+        onnx: the skeleton, scanned: what a session may see.
+        onnx_weights: the weights to inject into `onnx`, by state-dict name.
         arrays: descriptor scaler (names under `descriptors/`), structure keys, residuals.
     """
 
     where: str
+    path: Path | None
     manifest: Manifest
     sha256: str
     onnx: bytes
+    onnx_weights: tuple[str, ...]
     arrays: Arrays
     _weights: Arrays
 
@@ -62,24 +64,6 @@ class Bundle:
         """Return the arrays of the descriptor scaler, without their prefix."""
         n = len(SCALER_PREFIX)
         return {k[n:]: v for k, v in self.arrays.items() if k.startswith(SCALER_PREFIX)}
-
-    @cached_property
-    def _scanned(self) -> tuple[bytes, tuple[str, ...]]:
-        return scan(
-            self.onnx,
-            tensors=self.manifest.tensors,
-            inputs=input_ports(self.manifest.n_descriptors),
-            outputs=(output_port(self.manifest.n_targets),),
-            where=f"{self.where}: expert.onnx",
-        )
-
-    def scanned_onnx(self) -> tuple[bytes, tuple[str, ...]]:
-        """Return the skeleton, checked, and the names of the weights to inject.
-
-        Raises:
-            BundleError: when the graph is not one that molscore exports.
-        """
-        return self._scanned
 
 
 def load_bundle(path: str | Path) -> Bundle:
@@ -108,10 +92,10 @@ def load_bundle(path: str | Path) -> Bundle:
         raise BundleError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
     if len(raw) > MAX_FILE:
         raise BundleError(f"{path}: more than {MAX_FILE} bytes")
-    return parse_bundle(raw, where=str(path))
+    return parse_bundle(raw, where=str(path), path=path.absolute())
 
 
-def parse_bundle(raw: bytes, *, where: str) -> Bundle:
+def parse_bundle(raw: bytes, *, where: str, path: Path | None = None) -> Bundle:
     """Check the bytes of a bundle; see `load_bundle`."""
     members = unpack(raw, where=where)
     if _MANIFEST not in members:
@@ -124,11 +108,20 @@ def parse_bundle(raw: bytes, *, where: str) -> Bundle:
     weights = read_tensors(members["weights.safetensors"], where=f"{where}: weights.safetensors")
     arrays = read_tensors(members["arrays.safetensors"], where=f"{where}: arrays.safetensors")
     check_parts(manifest, weights, arrays, where=where)
+    onnx, onnx_weights = scan(
+        members["expert.onnx"],
+        tensors=manifest.tensors,
+        inputs=input_ports(manifest.n_descriptors),
+        outputs=(output_port(manifest.n_targets),),
+        where=f"{where}: expert.onnx",
+    )
     return Bundle(
         where=where,
+        path=path,
         manifest=manifest,
         sha256=hashlib.sha256(raw).hexdigest(),
-        onnx=members["expert.onnx"],
+        onnx=onnx,
+        onnx_weights=onnx_weights,
         arrays=arrays,
         _weights=weights,
     )

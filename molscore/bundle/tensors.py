@@ -88,7 +88,7 @@ def read_tensors(raw: bytes, *, where: str) -> Arrays:
         end = stop
         if 8 + length + end > len(raw):
             raise BundleError(f"{where}: tensor {name!r} ends after the file (truncated?)")
-        arrays[name] = _view(raw, name, dtype, shape, 8 + length + begin, where)
+        arrays[name] = _view(raw, dtype, shape, 8 + length + begin, f"{where}: tensor {name!r}")
     if 8 + length + end != len(raw):
         raise BundleError(f"{where}: {len(raw) - 8 - length - end} bytes belong to no tensor")
     return arrays
@@ -133,17 +133,17 @@ def _check_entry(
 
 
 def _view(
-    raw: bytes, name: str, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int, where: str
+    raw: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int, what: str
 ) -> NDArray[Any]:
     size = math.prod(shape)
     if offset % dtype.itemsize:
-        raise BundleError(f"{where}: tensor {name!r} is not aligned")
+        raise BundleError(f"{what} is not aligned")
     try:
         # numpy refuses to view zero bytes at the end of a buffer.
         flat = np.frombuffer(raw, dtype, size, offset) if size else np.empty(0, dtype)
         return flat.reshape(shape)
     except ValueError:  # an empty array whose other dimensions are absurd
-        raise BundleError(f"{where}: tensor {name!r} has a malformed shape") from None
+        raise BundleError(f"{what} has a malformed shape") from None
 
 
 def _are_sizes(values: Any) -> bool:

@@ -96,7 +96,7 @@ def pack_bundle(
     except (TypeError, ValueError) as error:
         raise BundleError(f"the manifest cannot be written as JSON: {error}") from None
     raw = pack({"manifest.json": text, **members})
-    parse_bundle(raw, where="new bundle").scanned_onnx()
+    parse_bundle(raw, where="new bundle")
     return raw
 
 

@@ -1,1 +1,4 @@
-"""molscore.predict"""
+"""From SMILES to predictions: engines, chunks, worker processes, streams.
+
+Importing this package imports neither torch nor ONNX Runtime.
+"""

@@ -1,0 +1,214 @@
+"""One chunk of SMILES to predictions, whatever is among them.
+
+Nothing about a row depends on the other rows: chunks are cut at absolute row numbers, batches
+within a chunk by size, and a molecule that makes the engine fail is separated from the rest.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from molscore.bundle.reader import Bundle
+from molscore.chem.graph import featurize
+from molscore.chem.packed import MolGraph, PackedGraphs
+from molscore.chem.parse import Molecule, ParseFailure, parse_smiles
+from molscore.data.targets import Target
+from molscore.errors import MolscoreError
+from molscore.predict.engine import Engine, Outputs
+
+BATCH_SIZE: Final = 16
+"""Molecules per run. Fastest here: the state of a larger batch leaves the cache."""
+
+ATOMS_PER_MOLECULE: Final = 32
+"""A batch ends at this many atoms times the batch size, so that long chains do not add up."""
+
+RowStatus = Literal["ok", "empty", "invalid_smiles", "unsupported", "malformed", "failed"]
+"""`malformed`: the record itself is broken; `failed`: a molecule without a finite prediction."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkResult:
+    """Predictions for consecutive rows.
+
+    Attributes:
+        values: float64 [n, n_targets] in the unit of the target; for a class its probability.
+            NaN where there is none.
+        sd: float64 [n, n_targets], standard deviation of the experts (n - 1 in the
+            denominator); NaN with a single expert.
+        status: one of `RowStatus` per row.
+        error: the reason in words, "" for `ok`.
+    """
+
+    values: Floats
+    sd: Floats
+    status: list[RowStatus]
+    error: list[str]
+
+    def __len__(self) -> int:
+        return len(self.status)
+
+
+def predict_chunk(
+    smiles: Sequence[str],
+    first_row: int,
+    bundle: Bundle,
+    engine: Engine,
+    *,
+    batch_size: int = BATCH_SIZE,
+) -> ChunkResult:
+    """Predict consecutive rows.
+
+    Args:
+        smiles: one SMILES per row, as found in the table.
+        first_row: row number of the first.
+        bundle: the model: policy, targets, descriptors.
+        engine: the same model, ready to run.
+        batch_size: most molecules per run.
+    """
+    n, n_targets = len(smiles), bundle.manifest.n_targets
+    result = ChunkResult(
+        values=np.full((n, n_targets), np.nan),
+        sd=np.full((n, n_targets), np.nan),
+        status=["ok"] * n,
+        error=[""] * n,
+    )
+    molecules: list[tuple[int, Molecule, MolGraph]] = []
+    for index, text in enumerate(smiles):
+        parsed = _read(text, first_row + index, bundle)
+        if isinstance(parsed, ParseFailure):
+            result.status[index] = parsed.status
+            result.error[index] = parsed.reason
+        elif isinstance(parsed, str):
+            result.status[index] = "failed"
+            result.error[index] = parsed
+        else:
+            molecules.append((index, *parsed))
+    if molecules:
+        _predict_molecules(molecules, bundle, engine, batch_size, result)
+    return result
+
+
+def _read(text: str, row: int, bundle: Bundle) -> tuple[Molecule, MolGraph] | ParseFailure | str:
+    """Return molecule and graph, why there is none, or the words of an unforeseen error."""
+    try:
+        molecule = parse_smiles(text, bundle.manifest.policy, row)
+        if isinstance(molecule, ParseFailure):
+            return molecule
+        return molecule, featurize(molecule)
+    except Exception as error:  # noqa: BLE001 (one odd molecule must not stop the table)
+        return f"cannot be read: {_words(error)}"
+
+
+def _predict_molecules(
+    molecules: list[tuple[int, Molecule, MolGraph]],
+    bundle: Bundle,
+    engine: Engine,
+    batch_size: int,
+    result: ChunkResult,
+) -> None:
+    """Fill in the rows of `result` that have a molecule."""
+    packed = PackedGraphs.pack([graph for _, _, graph in molecules])
+    descriptors = _descriptors([molecule for _, molecule, _ in molecules], bundle)
+    for batch in _batches(np.diff(packed.atom_ptr), batch_size):
+        for part, outputs in _run(engine, packed, descriptors, batch):
+            rows = [molecules[i][0] for i in part]
+            if isinstance(outputs, str):
+                for row in rows:
+                    result.status[row], result.error[row] = "failed", outputs
+            else:
+                _report(outputs, rows, bundle.manifest.targets, result)
+
+
+def _descriptors(molecules: list[Molecule], bundle: Bundle) -> NDArray[np.float32] | None:
+    """Return scaled descriptors, float32 [n, n_descriptors], if the model takes any."""
+    names = bundle.manifest.descriptor_names
+    if not names:
+        return None
+    # Here, because RDKit's descriptor modules cost start-up and most models take none.
+    from molscore.chem.descriptors import DescriptorScaler, compute_descriptors  # noqa: PLC0415
+
+    scaler = DescriptorScaler.from_arrays(bundle.scaler_arrays())
+    return scaler.transform(compute_descriptors(molecules, names))
+
+
+def _batches(n_atoms: NDArray[np.int64], batch_size: int) -> Iterator[NDArray[np.int64]]:
+    """Cut molecules, ordered by size, into batches of like ones."""
+    order = np.argsort(n_atoms, kind="stable")
+    budget = ATOMS_PER_MOLECULE * batch_size
+    start = atoms = 0
+    for end, index in enumerate(order):
+        if end > start and (end - start == batch_size or atoms + n_atoms[index] > budget):
+            yield order[start:end]
+            start, atoms = end, 0
+        atoms += int(n_atoms[index])
+    yield order[start:]
+
+
+def _run(
+    engine: Engine,
+    packed: PackedGraphs,
+    descriptors: NDArray[np.float32] | None,
+    batch: NDArray[np.int64],
+) -> Iterator[tuple[NDArray[np.int64], Outputs | str]]:
+    """Run a batch; where the engine fails, run its molecules one by one to find the culprit."""
+    extra = None if descriptors is None else np.ascontiguousarray(descriptors[batch])
+    try:
+        yield batch, engine.run(packed.batch(batch), extra)
+    except MolscoreError:  # the model itself cannot be used
+        raise
+    except Exception as error:  # noqa: BLE001 (engines share no base; MemoryError is among them)
+        if len(batch) == 1:
+            yield batch, f"the engine failed: {_words(error)}"
+            return
+        for index in batch:
+            yield from _run(engine, packed, descriptors, np.array([index]))
+
+
+def _report(
+    outputs: Outputs, rows: list[int], targets: Sequence[Target], result: ChunkResult
+) -> None:
+    """Turn raw outputs [n_experts, n, n_targets] into what a user reads."""
+    for t, target in enumerate(targets):
+        reported = to_reported(outputs[:, :, t], target)
+        values, sd = combine(reported)
+        for i, row in enumerate(rows):
+            if np.isfinite(values[i]):
+                result.values[row, t] = values[i]
+                result.sd[row, t] = sd[i] if np.isfinite(sd[i]) else np.nan
+            else:
+                result.status[row] = "failed"
+                result.error[row] = f"the prediction of {target.name!r} is not a finite number"
+
+
+def to_reported(outputs: NDArray[np.float32], target: Target) -> Floats:
+    """Return raw outputs of one target as probabilities, or in the unit of the table."""
+    raw = outputs.astype(np.float64)
+    with np.errstate(all="ignore"):  # what overflows is found and reported by the caller
+        if target.kind == "classification":
+            return 1.0 / (1.0 + np.exp(-raw))
+        return target.inverse(raw)
+
+
+def combine(reported: Floats) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation over the experts.
+
+    Args:
+        reported: float64 [n_experts, ...].
+
+    Returns:
+        Mean and sample standard deviation, [...]; the latter is NaN for a single expert.
+    """
+    with np.errstate(all="ignore"):
+        mean = reported.mean(axis=0)
+        if len(reported) == 1:
+            return mean, np.full_like(mean, np.nan)
+        return mean, reported.std(axis=0, ddof=1)
+
+
+def _words(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]

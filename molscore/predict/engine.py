@@ -1,0 +1,162 @@
+"""What runs a model: ONNX Runtime (the default) or torch."""
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from molscore.bundle.onnx_session import OnnxSession, open_session
+from molscore.bundle.reader import Bundle
+from molscore.chem.packed import GraphArrays
+from molscore.errors import BundleError, ConfigError
+
+if TYPE_CHECKING:
+    import torch
+
+ENGINES: Final = ("onnx", "torch")
+DEVICES: Final = ("auto", "cpu", "cuda", "mps")
+
+Outputs = NDArray[np.float32]
+
+
+class Engine(Protocol):
+    """All experts of a bundle, ready to run."""
+
+    def run(self, arrays: GraphArrays, descriptors: NDArray[np.float32] | None) -> Outputs:
+        """Return raw outputs, float32 [n_experts, n_graphs, n_targets].
+
+        Args:
+            arrays: a batch of at least one molecule.
+            descriptors: float32 [n_graphs, n_descriptors], scaled; None if the model takes none.
+        """
+        ...
+
+
+class OnnxEngine:
+    """One single-threaded ONNX Runtime session per expert; torch is never imported.
+
+    Args:
+        bundle: the model.
+        threads: threads within an operator; results are only promised to be equal for 1.
+
+    Raises:
+        BundleError: when ONNX Runtime refuses the graph.
+    """
+
+    def __init__(self, bundle: Bundle, threads: int = 1) -> None:
+        self._sessions = [
+            _open_expert(bundle, i, threads) for i in range(bundle.manifest.n_experts)
+        ]
+
+    def run(self, arrays: GraphArrays, descriptors: NDArray[np.float32] | None) -> Outputs:
+        """See `Engine.run`."""
+        inputs: dict[str, NDArray[Any]] = arrays._asdict()
+        if descriptors is not None:
+            inputs["descriptors"] = descriptors
+        return np.stack([session.run(inputs) for session in self._sessions])
+
+
+class TorchEngine:
+    """The experts as torch modules, rebuilt from configuration and weights.
+
+    Args:
+        bundle: the model.
+        device: `auto` takes cuda, then mps, then cpu.
+
+    Raises:
+        ConfigError: when torch or the device is not there.
+        BundleError: when the weights do not fit the configuration.
+    """
+
+    def __init__(self, bundle: Bundle, device: str = "auto") -> None:
+        try:
+            import torch  # noqa: PLC0415 (3 s; only this engine needs it)
+        except ImportError:
+            raise ConfigError(
+                "--engine torch needs torch: install molscore[train] or use --engine onnx"
+            ) from None
+        self._torch = torch
+        self.device = _choose_device(device)
+        self._experts = [self._build(bundle, i) for i in range(bundle.manifest.n_experts)]
+
+    def run(self, arrays: GraphArrays, descriptors: NDArray[np.float32] | None) -> Outputs:
+        """See `Engine.run`."""
+        from molscore.nn.batch import GraphBatch  # noqa: PLC0415 (imports torch)
+
+        batch = GraphBatch.from_arrays(arrays, descriptors, self.device)
+        with self._torch.inference_mode():
+            outputs = self._torch.stack([expert(batch) for expert in self._experts])
+        result: Outputs = outputs.cpu().numpy()
+        return result
+
+    def _build(self, bundle: Bundle, index: int) -> "torch.nn.Module":
+        from molscore.nn.model import build_model  # noqa: PLC0415 (imports torch)
+
+        manifest = bundle.manifest
+        weights = {
+            name: self._torch.from_numpy(np.array(array))
+            for name, array in bundle.expert_weights(index).items()
+        }
+        model = build_model(manifest.model, manifest.n_targets, manifest.n_descriptors)
+        try:
+            model.load_state_dict(weights, strict=True)
+        except RuntimeError as error:
+            raise BundleError(
+                f"{bundle.where}: the weights do not fit the configuration: {_one_line(error)}"
+            ) from None
+        return model.eval().to(self.device)
+
+
+def open_engine(bundle: Bundle, engine: str = "onnx", device: str = "auto") -> Engine:
+    """Return the engine called `engine`.
+
+    Args:
+        bundle: the model.
+        engine: `onnx` or `torch`.
+        device: of the torch engine; `onnx` runs on the CPU and takes only `auto` and `cpu`.
+
+    Raises:
+        ConfigError: on an unknown engine or device, or a combination that cannot run.
+    """
+    if engine not in ENGINES:
+        raise ConfigError(f"unknown engine {engine!r}; expected one of {', '.join(ENGINES)}")
+    if device not in DEVICES:
+        raise ConfigError(f"unknown device {device!r}; expected one of {', '.join(DEVICES)}")
+    if engine == "torch":
+        return TorchEngine(bundle, device)
+    if device not in {"auto", "cpu"}:
+        raise ConfigError(
+            f"--device {device} needs --engine torch; the onnx engine runs on the CPU"
+        )
+    return OnnxEngine(bundle)
+
+
+def _open_expert(bundle: Bundle, index: int, threads: int) -> OnnxSession:
+    weights = bundle.expert_weights(index)
+    try:
+        return open_session(bundle.onnx, weights, bundle.onnx_weights, threads=threads)
+    except Exception as error:  # ONNX Runtime's exceptions share no other base
+        raise BundleError(
+            f"{bundle.where}: ONNX Runtime refuses the graph: {_one_line(error)}"
+        ) from error
+
+
+def _choose_device(name: str) -> str:
+    import torch  # noqa: PLC0415
+
+    there = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    if name == "auto":
+        return next(device for device in ("cuda", "mps", "cpu") if there[device])
+    if name not in there:
+        raise ConfigError(f"unknown device {name!r}; expected one of {', '.join(DEVICES)}")
+    if not there[name]:
+        raise ConfigError(f"device {name!r} is not available here; use --device auto or cpu")
+    return name
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,193 @@
+"""Worker processes, fed in order and answering in order.
+
+Each worker has a thread in the parent that sends it a chunk and waits for the answer, so a
+worker that dies is noticed at once: its pipe ends.
+"""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Final, Self
+
+from molscore.bundle.reader import Bundle
+from molscore.errors import BundleError, MolscoreError
+from molscore.predict.core import ChunkResult
+from molscore.predict.worker import Problem, Setup, Task, receive, send
+
+CHUNKS_PER_WORKER: Final = 2
+"""Chunks on their way per worker: one in work, one waiting."""
+
+# The parent's import path, so that the worker finds the same packages.
+_START: Final = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
+    "from molscore.predict.worker import main; main()"
+)
+_ONE_THREAD: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class WorkerPool:
+    """A fixed number of worker processes; a context manager.
+
+    Args:
+        bundle: the model; workers read its file again and check that it is the same.
+        n_workers: processes, at least 1.
+        batch_size: most molecules per run.
+
+    Leaving the context ends the processes: after an exception at once, without waiting for
+    chunks in work.
+    """
+
+    def __init__(self, bundle: Bundle, n_workers: int, batch_size: int) -> None:
+        self.n_workers = n_workers
+        self._setup = Setup(str(bundle.path), bundle.sha256, batch_size)
+        self._tasks: queue.SimpleQueue[tuple[int, Task] | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> Self:
+        try:
+            for _ in range(self.n_workers):
+                process = _start()
+                self._processes.append(process)
+                thread = threading.Thread(target=self._serve, args=(process,), daemon=True)
+                self._threads.append(thread)
+                thread.start()
+        except OSError as error:
+            self._kill()
+            raise MolscoreError(f"cannot start a worker process: {error}") from None
+        except BaseException:
+            self._kill()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._kill()
+
+    def predict(self, tasks: Iterator[Task]) -> Iterator[ChunkResult]:
+        """Yield one result per task, in their order.
+
+        At most `CHUNKS_PER_WORKER` per worker are taken from `tasks` before their results are.
+
+        Raises:
+            MolscoreError: when a worker dies or fails.
+        """
+        pending: deque[int] = deque()
+        done: dict[int, ChunkResult] = {}
+        for index, task in enumerate(tasks):
+            pending.append(index)
+            self._tasks.put((index, task))
+            while pending and (
+                len(pending) >= CHUNKS_PER_WORKER * self.n_workers or pending[0] in done
+            ):
+                yield self._take(pending.popleft(), done)
+        while pending:
+            yield self._take(pending.popleft(), done)
+
+    def _take(self, wanted: int, done: dict[int, ChunkResult]) -> ChunkResult:
+        """Wait for the result of chunk `wanted`, keeping those that come before it is there."""
+        while wanted not in done:
+            try:
+                # A wait without an end could not be interrupted on Windows.
+                index, answer = self._answers.get(timeout=1.0)
+            except queue.Empty:
+                continue
+            if isinstance(answer, Exception):
+                raise answer
+            done[index] = answer
+        return done.pop(wanted)
+
+    def _serve(self, process: "subprocess.Popen[bytes]") -> None:
+        """Feed one worker: a thread of the parent."""
+        inbox, outbox = process.stdin, process.stdout
+        if inbox is None or outbox is None:
+            raise RuntimeError("a worker without pipes")
+        started = False
+        while (item := self._tasks.get()) is not None:
+            index, task = item
+            try:
+                if not started:
+                    send(inbox, self._setup)  # type: ignore[arg-type]
+                    started = True
+                send(inbox, task)  # type: ignore[arg-type]
+                answer = receive(outbox)  # type: ignore[arg-type]
+            except Exception:  # noqa: BLE001 (a torn pipe or message: the worker is gone)
+                self._answers.put((index, _death(process, task)))
+                return
+            if isinstance(answer, Problem):
+                self._answers.put((index, _failure(answer)))
+                return
+            self._answers.put((index, answer))
+
+    def _kill(self) -> None:
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.wait()
+        # The threads see the ends of the pipes, or this; only then may the pipes be closed.
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+        for process in self._processes:
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    _close(stream)
+
+
+def _start() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(  # noqa: S603 (our own interpreter and code)
+        # -P: no module of the working directory may stand in for one of ours.
+        [sys.executable, "-P", "-c", _START, json.dumps(sys.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | dict.fromkeys(_ONE_THREAD, "1"),
+    )
+
+
+def _death(process: "subprocess.Popen[bytes]", task: Task) -> MolscoreError:
+    try:
+        code = process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        how = "stopped answering"
+    else:
+        how = (
+            f"ended with exit code {code}" if code >= 0 else f"was killed by {_signal_name(-code)}"
+        )
+    rows = f"rows {task.first_row + 1} to {task.first_row + len(task.smiles)}"
+    return MolscoreError(
+        f"a worker process (pid {process.pid}) {how} while predicting {rows}; "
+        "if memory ran out, use fewer --workers"
+    )
+
+
+def _failure(problem: Problem) -> MolscoreError:
+    if problem.kind == BundleError.__name__:
+        return BundleError(problem.text)
+    return MolscoreError(f"a worker process failed: {problem.kind}: {problem.text}")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _close(stream: Any) -> None:
+    try:
+        stream.close()
+    except OSError:  # unsent bytes for a dead worker
+        pass

@@ -1,0 +1,207 @@
+"""Rows in, rows out: same order, same count, constant memory."""
+
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Final
+
+import numpy as np
+
+from molscore.bundle.reader import Bundle
+from molscore.data.records import Record, TableReader
+from molscore.data.writers import TableWriter
+from molscore.errors import ConfigError
+from molscore.predict.core import BATCH_SIZE, ChunkResult, predict_chunk
+from molscore.predict.cpus import available_cpus
+from molscore.predict.engine import Engine, open_engine
+from molscore.predict.layout import output_layout
+from molscore.predict.pool import WorkerPool
+from molscore.predict.worker import Task
+
+CHUNK_ROWS: Final = 512
+SERIAL_ROWS: Final = 2048
+"""Up to this many rows no worker is started: starting one costs about as much."""
+
+MAX_FAILURES: Final = 20
+
+Cell = str | float | int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A row without a prediction: where it stands and why."""
+
+    row: int
+    line: int
+    smiles: str
+    status: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a run did.
+
+    Attributes:
+        n_read: rows.
+        n_ok: rows with a prediction.
+        counts: rows by status.
+        failures: the first `MAX_FAILURES` rows without one.
+    """
+
+    n_read: int = 0
+    n_ok: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+
+    @property
+    def n_failed(self) -> int:
+        """Rows without a prediction."""
+        return self.n_read - self.n_ok
+
+
+def predict_stream(
+    reader: TableReader,
+    writer: TableWriter,
+    bundle: Bundle,
+    *,
+    engine: str = "onnx",
+    device: str = "auto",
+    workers: int = 0,
+    chunk_rows: int = CHUNK_ROWS,
+    batch_size: int = BATCH_SIZE,
+    progress: Callable[[int], None] | None = None,
+) -> Summary:
+    """Predict a table.
+
+    Args:
+        reader: the table, not yet iterated.
+        writer: opened with the columns of `output_layout(reader.columns, targets)`.
+        bundle: the model.
+        engine: `onnx` or `torch`.
+        device: of the torch engine.
+        workers: processes; 0 takes one per available CPU, 1 stays in this process. The torch
+            engine always stays in this process.
+        chunk_rows: rows per chunk; a chunk border is a multiple of it.
+        batch_size: most molecules per run.
+        progress: called with the rows done, after each chunk.
+
+    Raises:
+        ConfigError: on options that cannot be used.
+        BundleError: when the model cannot be run.
+        MolscoreError: when a worker dies.
+    """
+    layout = output_layout(reader.columns, bundle.manifest.targets)
+    summary = Summary()
+    waiting: deque[list[Record]] = deque()
+
+    def chunks() -> Iterator[list[str]]:
+        records = iter(reader)
+        while batch := list(islice(records, chunk_rows)):
+            waiting.append(batch)
+            yield ["" if r.problem else r.fields[reader.smiles_index] for r in batch]
+
+    results = predict_chunks(
+        chunks(), bundle, engine=engine, device=device, workers=workers, batch_size=batch_size
+    )
+    with closing(results):  # whatever happens to the writer, the workers end now
+        for result in results:
+            records = waiting.popleft()
+            for index, record in enumerate(records):
+                if record.problem:
+                    result.status[index], result.error[index] = "malformed", record.problem
+            writer.write(_rows(records, layout.kept, result))
+            _count(summary, records, reader.smiles_index, result)
+            if progress is not None:
+                progress(summary.n_read)
+    return summary
+
+
+def predict_chunks(
+    chunks: Iterable[list[str]],
+    bundle: Bundle,
+    *,
+    engine: str = "onnx",
+    device: str = "auto",
+    workers: int = 0,
+    batch_size: int = BATCH_SIZE,
+) -> Generator[ChunkResult, None, None]:
+    """Yield one result per chunk of SMILES, in order; see `predict_stream` for the arguments.
+
+    The first chunk is predicted in this process before more is read, so that a slow or short
+    input is answered at once. Workers are started if more than `SERIAL_ROWS` rows follow.
+    """
+    if workers < 0:
+        raise ConfigError(f"workers must be 0 (one per CPU) or more, got {workers}")
+    if batch_size < 1:
+        raise ConfigError(f"batch_size must be at least 1, got {batch_size}")
+    ready = open_engine(bundle, engine, device)
+    alone = engine != "onnx" or bundle.path is None
+    n_workers = 1 if alone else workers or available_cpus()
+    tasks = _numbered(chunks)
+    yield from _serial(islice(tasks, 1), bundle, ready, batch_size)
+    if n_workers > 1:
+        ahead = _read_ahead(tasks, SERIAL_ROWS)
+        if ahead and ahead[-1].first_row + len(ahead[-1].smiles) > SERIAL_ROWS:
+            with WorkerPool(bundle, n_workers, batch_size) as pool:
+                yield from pool.predict(chain(ahead, tasks))
+            return
+        tasks = chain(ahead, tasks)
+    yield from _serial(tasks, bundle, ready, batch_size)
+
+
+def _numbered(chunks: Iterable[list[str]]) -> Iterator[Task]:
+    row = 0
+    for smiles in chunks:
+        yield Task(row, smiles)
+        row += len(smiles)
+
+
+def _read_ahead(tasks: Iterator[Task], n_rows: int) -> list[Task]:
+    """Take tasks until one ends behind row `n_rows`, or there are no more."""
+    ahead: list[Task] = []
+    for task in tasks:
+        ahead.append(task)
+        if task.first_row + len(task.smiles) > n_rows:
+            break
+    return ahead
+
+
+def _serial(
+    tasks: Iterable[Task], bundle: Bundle, engine: Engine, batch_size: int
+) -> Iterator[ChunkResult]:
+    for task in tasks:
+        yield predict_chunk(task.smiles, task.first_row, bundle, engine, batch_size=batch_size)
+
+
+def _rows(records: list[Record], kept: list[int], result: ChunkResult) -> list[list[Cell]]:
+    """Return output rows: kept input fields, value and spread per target, status, error."""
+    n, n_targets = result.values.shape
+    pairs = np.stack([result.values, result.sd], axis=2).reshape(n, 2 * n_targets)
+    return [
+        [
+            *(record.fields[i] for i in kept),
+            *(None if math.isnan(value) else value for value in numbers),
+            status,
+            error,
+        ]
+        for record, numbers, status, error in zip(
+            records, pairs.tolist(), result.status, result.error, strict=True
+        )
+    ]
+
+
+def _count(summary: Summary, records: list[Record], smiles_index: int, result: ChunkResult) -> None:
+    summary.n_read += len(records)
+    summary.counts.update(result.status)
+    summary.n_ok = summary.counts["ok"]
+    for record, status, reason in zip(records, result.status, result.error, strict=True):
+        if len(summary.failures) >= MAX_FAILURES:
+            return
+        if status != "ok":
+            summary.failures.append(
+                Failure(record.row, record.line, record.fields[smiles_index], status, reason)
+            )
