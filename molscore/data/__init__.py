@@ -1,1 +1,1 @@
-"""molscore.data"""
+"""Tables in and out, their targets, and their splits into folds."""

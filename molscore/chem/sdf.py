@@ -1,0 +1,73 @@
+"""Records of SD files: a mol block as SMILES, and the properties behind it."""
+
+import re
+from typing import Final, NamedTuple
+
+from rdkit import Chem, rdBase
+
+_HEADING: Final = re.compile(r">[^<]*<(.+)>")
+
+
+class SdfRecord(NamedTuple):
+    """One record of an SD file.
+
+    Attributes:
+        smiles: isomeric SMILES of the mol block as drawn, "" if it cannot be read or has no
+            atoms.
+        name: first line of the mol block.
+        properties: name to text; the lines of a value are joined by line feeds.
+        problem: why the mol block cannot be read, or None.
+    """
+
+    smiles: str
+    name: str
+    properties: dict[str, str]
+    problem: str | None
+
+
+def read_sdf_block(block: str) -> SdfRecord:
+    """Read one record.
+
+    Args:
+        block: its lines, joined by line feeds, without the closing `$$$$`.
+
+    Source: RDKit `MolFromMolBlock`, strict; `MolToSmiles`.
+    """
+    lines = block.split("\n")
+    name = lines[0].strip()
+    properties = _read_properties(lines)
+    with rdBase.BlockLogs(), rdBase.CaptureErrorLog() as log:
+        try:
+            mol = Chem.MolFromMolBlock(block)
+        except (ValueError, RuntimeError) as error:
+            return SdfRecord("", name, properties, _problem(str(error)))
+        if mol is None:
+            return SdfRecord("", name, properties, _problem(log.messages))
+        return SdfRecord(Chem.MolToSmiles(mol), name, properties, None)
+
+
+def property_names(block: str) -> list[str]:
+    """List the properties of one record in order, without reading its mol block."""
+    return list(_read_properties(block.split("\n")))
+
+
+def _read_properties(lines: list[str]) -> dict[str, str]:
+    properties: dict[str, str] = {}
+    heading: str | None = None
+    value: list[str] = []
+    for line in [*lines, ""]:
+        if heading is not None:
+            if line.strip():
+                value.append(line)
+                continue
+            properties.setdefault(heading, "\n".join(value))
+            heading, value = None, []
+        elif line.startswith(">") and (match := _HEADING.match(line)):
+            heading = match.group(1)
+    return properties
+
+
+def _problem(words: str) -> str:
+    lines = [re.sub(r"^\[[^\]]*\]\s*", "", line).strip() for line in words.splitlines()]
+    reason = next((line for line in lines if line), "no reason given")
+    return f"the mol block cannot be read: {reason}"

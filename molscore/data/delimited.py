@@ -1,0 +1,173 @@
+"""Text lines to records: quoted tables, SMILES lists, tables of blanks.
+
+The `csv` module reads quoted lines; lines without a quote are split directly, which is the
+same and has no limit on the length of a field. A quote that never closes would swallow the
+rest of a file, so a record may span so many lines only; past that, the line that opened the
+quote is a record with a problem and reading goes on with the next line.
+"""
+
+import csv
+import io
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from molscore.data.records import RawRecord
+from molscore.data.streams import reading
+from molscore.errors import InputError
+
+MAX_LINE_CHARS: Final = 1 << 24
+MAX_RECORD_LINES: Final = 1000
+MAX_RECORD_CHARS: Final = 1 << 24
+
+
+class LineFeed:
+    """Lines with their numbers, one at a time, with some put back.
+
+    Lines end at LF, CRLF or CR; a CRCRLF, which a double conversion leaves, is one end too.
+    """
+
+    def __init__(self, stream: io.TextIOBase, name: str) -> None:
+        self._stream = stream
+        self.name = name
+        self._back: deque[str] = deque()
+        self._bare_cr = False
+        self.line = 0
+
+    def next(self) -> str | None:
+        """Return the next line with its end, None after the last."""
+        if self._back:
+            self.line += 1
+            return self._back.popleft()
+        with reading(f"{self.name}, after line {self.line}"):
+            text = self._stream.readline(MAX_LINE_CHARS)
+            if self._bare_cr and text == "\r\n":
+                text = self._stream.readline(MAX_LINE_CHARS)
+        if not text:
+            return None
+        self.line += 1
+        if len(text) >= MAX_LINE_CHARS:
+            raise InputError(
+                f"{self.name}, line {self.line}: longer than {MAX_LINE_CHARS:,} characters; "
+                "this is not a table"
+            )
+        self._bare_cr = text.endswith("\r")
+        return text
+
+    def put_back(self, lines: list[str]) -> None:
+        """Put lines back in front."""
+        self._back.extendleft(reversed(lines))
+        self.line -= len(lines)
+
+
+def read_separated(feed: LineFeed, separator: str, *, skip_blanks: bool) -> Iterator[RawRecord]:
+    """Read a quoted table.
+
+    Args:
+        feed: lines.
+        separator: one character.
+        skip_blanks: whether blanks after a separator are dropped, so that `a, "b"` is quoted.
+
+    Yields:
+        Records; one without fields for a blank line.
+    """
+    # The limit belongs to the whole process; it is only ever raised.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_RECORD_CHARS))
+    while (line := feed.next()) is not None:
+        start = feed.line
+        text = line.rstrip("\r\n")
+        if '"' in text:
+            yield _read_quoted(feed, line, start, separator, skip_blanks)
+            continue
+        fields = text.split(separator) if text.strip(" ") else []
+        if skip_blanks:
+            fields = [field.lstrip(" ") for field in fields]
+        yield RawRecord(start, fields, _nul_problem(text))
+
+
+def _read_quoted(
+    feed: LineFeed, line: str, start: int, separator: str, skip_blanks: bool
+) -> RawRecord:
+    lines = [line]
+
+    def supply() -> Iterator[str]:
+        yield line
+        n_chars = len(line)
+        while len(lines) < MAX_RECORD_LINES and n_chars < MAX_RECORD_CHARS:
+            following = feed.next()
+            if following is None:
+                return
+            lines.append(following)
+            n_chars += len(following)
+            yield following
+
+    reader = csv.reader(supply(), delimiter=separator, skipinitialspace=skip_blanks, strict=True)
+    try:
+        fields = next(reader)
+    except (csv.Error, StopIteration):
+        feed.put_back(lines[1:])
+        return _read_misquoted(line.rstrip("\r\n"), start, separator, skip_blanks)
+    return RawRecord(start, fields, _nul_problem("".join(lines)))
+
+
+def _read_misquoted(text: str, start: int, separator: str, skip_blanks: bool) -> RawRecord:
+    """Read a line that breaks the rules of quoting, as one record."""
+    if text.count('"') % 2:
+        return RawRecord(start, text.split(separator), "a quote is opened and not closed")
+    # Text after a closing quote, such as a blank: the csv module's lenient reading is right.
+    fields = next(csv.reader([text], delimiter=separator, skipinitialspace=skip_blanks))
+    return RawRecord(start, fields, _nul_problem(text))
+
+
+def read_smiles_lines(feed: LineFeed) -> Iterator[RawRecord]:
+    """Read one SMILES a line, then blanks or tabs, then a name of any words.
+
+    Quotes around the SMILES or around the whole line are removed; no SMILES has any.
+
+    Yields:
+        Records of one or two fields; one without fields for a blank line.
+    """
+    while (line := feed.next()) is not None:
+        text = _unquote(line.strip())
+        parts = text.split(None, 1)
+        if parts:
+            parts[0] = _unquote(parts[0])
+        yield RawRecord(feed.line, parts, _nul_problem(text))
+
+
+def _unquote(text: str) -> str:
+    for quote in "\"'":
+        if len(text) > 1 and text[0] == text[-1] == quote and text.count(quote) == 2:
+            return text[1:-1].strip()
+    return text
+
+
+def read_blank_separated(feed: LineFeed) -> Iterator[RawRecord]:
+    """Read a table whose columns are parted by runs of blanks, without quotes.
+
+    Yields:
+        Records; one without fields for a blank line.
+    """
+    while (line := feed.next()) is not None:
+        yield RawRecord(feed.line, line.split(), _nul_problem(line))
+
+
+def _nul_problem(text: str) -> str | None:
+    # RDKit would stop reading at a NUL and predict for the part before it.
+    return "a NUL character in the line" if "\0" in text else None
+
+
+def trim_blank_lines(records: Iterator[RawRecord]) -> Iterator[RawRecord]:
+    """Drop the blank lines before the first record and after the last; keep those between."""
+    started = False
+    first_blank = n_blank = 0
+    for record in records:
+        if not record.fields:
+            first_blank = first_blank if n_blank else record.line
+            n_blank += 1
+            continue
+        if started:
+            for i in range(n_blank):
+                yield RawRecord(first_blank + i, [])
+        started, n_blank = True, 0
+        yield record

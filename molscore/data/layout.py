@@ -1,0 +1,147 @@
+"""How the columns of a text table are parted, found from its first lines."""
+
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Literal
+
+from molscore.data.columns import is_smiles_name, smiles_shares
+from molscore.data.delimited import (
+    LineFeed,
+    read_blank_separated,
+    read_separated,
+    read_smiles_lines,
+    trim_blank_lines,
+)
+from molscore.data.records import RawRecord, TableOptions
+
+_SEPARATORS: Final = (",", ";", "\t", "|")
+_SAMPLE_RECORDS: Final = 200
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A way to read lines as records.
+
+    Attributes:
+        kind: `separated` (quoted, one separator), `smi`, or `blanks`.
+        separator: for `separated`.
+        skip_blanks: for `separated`, see `read_separated`.
+    """
+
+    kind: Literal["separated", "smi", "blanks"]
+    separator: str = ","
+    skip_blanks: bool = False
+
+    def read(self, stream: io.TextIOBase, name: str) -> Iterator[RawRecord]:
+        """Read all records of a stream, blank lines around them dropped."""
+        feed = LineFeed(stream, name)
+        if self.kind == "smi":
+            records = read_smiles_lines(feed)
+        elif self.kind == "blanks":
+            records = read_blank_separated(feed)
+        else:
+            records = read_separated(feed, self.separator, skip_blanks=self.skip_blanks)
+        return trim_blank_lines(records)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What a layout makes of the first lines."""
+
+    layout: Layout
+    n_columns: int  # the commonest number of fields
+    consistency: float  # share of records with that number
+    named: bool  # a column name in the first record says SMILES
+    share: float  # of SMILES in the best column
+    at: int  # the best column
+
+
+def choose_layout(head: str, options: TableOptions, extension: str) -> Layout:
+    """Find the layout of a text table.
+
+    A separator that makes a SMILES column name appear in the first line wins; then the one
+    that makes a column of SMILES appear with a steady number of fields; then any that gives
+    a steady number of fields; then the file name's.
+
+    Args:
+        head: the first lines.
+        options: what the user has set.
+        extension: of the file name in lower case without `.gz`, such as ".csv"; "" for stdin.
+    """
+    mark = options.separator_char
+    if mark == " ":
+        return Layout("blanks")
+    if mark is not None:
+        return Layout("separated", mark, _skips_blanks(head, mark))
+    if options.format == "smi":
+        return Layout("smi")
+    trials = [
+        trial
+        for separator in _SEPARATORS
+        if separator in head
+        and (trial := _try(head, Layout("separated", separator, _skips_blanks(head, separator))))
+        and trial.n_columns > 1
+    ]
+    if options.format == "auto":
+        chosen = _choose(trials, head, extension)
+    else:
+        chosen = _best(trials)
+    if chosen is not None:
+        return chosen.layout
+    is_tsv = options.format == "tsv" or (options.format == "auto" and extension in {".tsv", ".tab"})
+    if is_tsv or options.format == "csv" or extension == ".csv":
+        return Layout("separated", "\t" if is_tsv else ",")
+    return Layout("smi")
+
+
+def _choose(trials: Sequence[_Trial], head: str, extension: str) -> _Trial | None:
+    smi, blanks = _try(head, Layout("smi")), _try(head, Layout("blanks"))
+    best = _best(trials)
+    if best and best.named:
+        # SMILES, tab, name, with the name left out here and there, is a SMILES list.
+        partial = best.n_columns == 2 and best.at == 0 and best.consistency < 0.8
+        return smi if partial and smi and smi.named and best.layout.separator == "\t" else best
+    if blanks and _is_table_of_blanks(blanks):
+        return blanks
+    if smi and smi.named and not extension == ".csv":
+        return smi
+    smi_share = smi.share if smi and smi.at == 0 else 0.0
+    if best and best.share >= 0.5 and (best.consistency >= 0.8 or best.share > smi_share):
+        return best
+    if smi_share >= 0.5:
+        return smi if extension != ".csv" or " " in head else None
+    steady = [trial for trial in trials if trial.consistency == 1.0]
+    return _best(steady)
+
+
+def _best(trials: Sequence[_Trial]) -> _Trial | None:
+    return max(
+        trials, key=lambda t: (t.named, t.share >= 0.5, t.consistency, t.share), default=None
+    )
+
+
+def _is_table_of_blanks(trial: _Trial) -> bool:
+    """Whether runs of blanks part columns, rather than a SMILES from the words of its name."""
+    if trial.n_columns < 2 or trial.consistency < 1.0:
+        return False
+    return (trial.named and trial.n_columns > 2) or (trial.at > 0 and trial.share >= 0.5)
+
+
+def _try(head: str, layout: Layout) -> _Trial | None:
+    records = list(islice(layout.read(io.StringIO(head, newline=""), "head"), _SAMPLE_RECORDS))
+    rows = [record.fields for record in records if record.fields]
+    if not rows:
+        return None
+    n_columns, n_usual = Counter(map(len, rows)).most_common(1)[0]
+    shares = smiles_shares(rows[1:] or rows, n_columns)
+    at = shares.index(max(shares))
+    named = any(is_smiles_name(cell) for cell in rows[0][: 1 if layout.kind == "smi" else None])
+    return _Trial(layout, n_columns, n_usual / len(rows), named, shares[at], at)
+
+
+def _skips_blanks(head: str, separator: str) -> bool:
+    """Whether quotes stand behind blanks that follow a separator, as in `a, "b"`."""
+    return f'{separator} "' in head and f'{separator}"' not in head

@@ -1,0 +1,167 @@
+"""Where bytes go: stdout, or a file that appears whole or not at all."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Final
+
+from molscore.errors import ConfigError, MolscoreError
+
+
+class Output:
+    """A place for bytes. Write, then either `commit` or `discard`.
+
+    A path is written beside its place and renamed by `commit`. Where that cannot be (a single
+    file mounted into a container, a device, a named pipe) the bytes go straight there.
+
+    Args:
+        path: a file, or "-" for stdout.
+        force: whether an existing file may be replaced.
+
+    Raises:
+        ConfigError: if the file exists and `force` is not set, or its folder does not exist.
+        MolscoreError: if it cannot be created.
+    """
+
+    def __init__(self, path: str | Path, *, force: bool) -> None:
+        self.name: Final = "stdout" if str(path) == "-" else str(path)
+        self.path: Final = None if str(path) == "-" else Path(path).resolve()
+        self._force = force
+        self._partial: Path | None = None
+        self._position = 0
+        self._stream = self._open_stdout() if self.path is None else self._open_path(self.path)
+
+    def _open_stdout(self) -> IO[bytes]:
+        if sys.stdout is None:
+            raise MolscoreError("stdout is closed: nowhere to write to")
+        sys.stdout.flush()
+        return sys.stdout.buffer
+
+    def _open_path(self, path: Path) -> IO[bytes]:
+        if path.is_dir():
+            raise ConfigError(f"{self.name} is a folder; give the name of a file")
+        if not path.parent.is_dir():
+            raise ConfigError(f"the folder of {self.name} does not exist; make it first")
+        special = path.exists() and not path.is_file()
+        if path.exists() and not special:
+            self._check_free(path)
+        try:
+            if special:
+                return path.open("wb")
+            partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+            try:
+                stream = partial.open("xb")
+            except PermissionError:
+                if not path.exists():
+                    raise
+                return path.open("r+b")
+            except OSError:
+                # A read-only folder around a file that can be written: a mounted file.
+                if not (path.exists() and os.access(path, os.W_OK)):
+                    raise
+                return path.open("r+b")
+        except OSError as error:
+            raise MolscoreError(f"cannot write {self.name}: {error.strerror or error}") from None
+        self._partial = partial
+        return stream
+
+    def _check_free(self, path: Path) -> None:
+        if path.exists() and not self._force:
+            raise ConfigError(f"{self.name} exists already; --force replaces it")
+
+    @property
+    def closed(self) -> bool:
+        """For pyarrow, which asks."""
+        return self._stream.closed
+
+    def writable(self) -> bool:
+        """Whether bytes can be written: always."""
+        return True
+
+    def tell(self) -> int:
+        """Return the number of bytes written so far (stdout has no position of its own)."""
+        return self._position
+
+    def write(self, data: bytes) -> int:
+        """Write bytes.
+
+        Raises:
+            BrokenPipeError: if the reader of a pipe has gone.
+            MolscoreError: if they cannot be written (a full disk).
+        """
+        block = bytes(data)
+        with self._guarding():
+            self._stream.write(block)
+        self._position += len(block)
+        return len(block)
+
+    def flush(self) -> None:
+        """Hand all bytes to the system. Raises as `write`."""
+        with self._guarding():
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Do nothing: `commit` and `discard` close."""
+
+    @contextmanager
+    def _guarding(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise MolscoreError(
+                f"cannot write {self.name}: {error.strerror or error}; nothing was kept"
+            ) from None
+
+    def commit(self) -> None:
+        """Finish, and put the file in its place.
+
+        Raises:
+            BrokenPipeError: if the reader of a pipe has gone.
+            ConfigError: if the file has come into being since, without `force`.
+            MolscoreError: if the last bytes cannot be written, or the file not be renamed.
+        """
+        try:
+            self.flush()
+            if self.path is None:
+                return
+            with self._guarding():
+                if self._partial is None:
+                    if self.path.is_file():
+                        self._stream.truncate()
+                else:
+                    os.fsync(self._stream.fileno())
+                self._stream.close()
+                if self._partial is not None:
+                    self._check_free(self.path)
+                    self._rename(self._partial, self.path)
+                    self._partial = None
+        except BaseException:
+            self.discard()
+            raise
+
+    def _rename(self, partial: Path, path: Path) -> None:
+        try:
+            partial.replace(path)
+        except OSError:
+            # A file that is itself a mount point cannot be replaced, only filled.
+            if not path.is_file():
+                raise
+            shutil.copyfile(partial, path)
+            partial.unlink()
+
+    def discard(self) -> None:
+        """Drop what was written, as far as it can be dropped."""
+        if self.path is None:
+            return
+        # Closing flushes what is left; on a full disk that fails again, which changes nothing.
+        with suppress(OSError):
+            self._stream.close()
+        if self._partial is not None:
+            with suppress(OSError):
+                self._partial.unlink()
+            self._partial = None

@@ -1,0 +1,313 @@
+"""Labelled tables: molecules and what was measured of them."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from molscore.config import Config
+from molscore.data.columns import find_column
+from molscore.data.records import Record, TableInfo, TableOptions, TableReader
+from molscore.data.tables import open_frame, open_table
+from molscore.data.target_columns import choose_targets
+from molscore.data.values import (
+    Decimal,
+    detect_classes,
+    detect_decimals,
+    parse_class,
+    parse_number,
+)
+from molscore.data.writers import unique_names
+from molscore.errors import ConfigError, InputError
+
+Values = NDArray[np.float64]
+TargetKind = Literal["regression", "classification"]
+Transform = Literal["none", "log10", "ln", "log1p"]
+
+_DEFAULT: Final = TableOptions()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target(Config):
+    """One property to learn.
+
+    Attributes:
+        name: column name, without blanks around it.
+        kind: `regression`, or `classification` between two classes.
+        unit: of the values in the table, for people to read.
+        transform: what a model learns of a value y, and predictions undo: `none` y,
+            `log10` log10(y), `ln` ln(y), `log1p` ln(1 + y).
+        note: endpoint note ("water solubility, pH not controlled").
+        classes: for classification, what 0 and 1 are called in the table.
+    """
+
+    name: str
+    kind: TargetKind = "regression"
+    unit: str = ""
+    transform: Transform = "none"
+    note: str = ""
+    classes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind == "classification":
+            if self.transform != "none":
+                raise ConfigError(
+                    f"target {self.name!r}: a classification target takes no transform, "
+                    f"got {self.transform!r}"
+                )
+            if not self.classes:
+                object.__setattr__(self, "classes", ("0", "1"))
+            if len(self.classes) != 2:
+                raise ConfigError(f"target {self.name!r}: two classes are needed")
+        elif self.classes:
+            raise ConfigError(f"target {self.name!r}: a regression target has no classes")
+
+    def forward(self, values: Values) -> Values:
+        """Take values in table units to what a model learns; NaN where that is undefined."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            result = _FORWARD[self.transform](np.asarray(values, dtype=np.float64))
+        return np.where(np.isfinite(result), result, np.nan)
+
+    def inverse(self, values: Values) -> Values:
+        """Undo `forward`."""
+        with np.errstate(over="ignore"):
+            return np.asarray(_INVERSE[self.transform](np.asarray(values, dtype=np.float64)))
+
+
+_FORWARD: Final[dict[str, Any]] = {
+    "none": np.array,
+    "log10": np.log10,
+    "ln": np.log,
+    "log1p": np.log1p,
+}
+_INVERSE: Final[dict[str, Any]] = {
+    "none": np.array,
+    "log10": lambda t: np.power(10.0, t),
+    "ln": np.exp,
+    "log1p": np.expm1,
+}
+
+
+class Rejected(NamedTuple):
+    """A value that was left out.
+
+    Attributes:
+        row: record number, from 0.
+        line: line of the file, from 1.
+        column: its name; "" where the whole record was left out.
+        text: what stands there.
+        reason: in words.
+    """
+
+    row: int
+    line: int
+    column: str
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class LabelledTable:
+    """A whole table of molecules and target values, one entry for each record.
+
+    Records that cannot be used keep their place, so that row numbers stay those of the file:
+    a ragged record has SMILES "" and no value.
+
+    Attributes:
+        name: of the table, for messages.
+        columns: column names as in the file.
+        smiles: [n], blanks around them removed.
+        lines: [n], line of the file, from 1.
+        targets: [n_targets].
+        values: float64 [n, n_targets], table units, or 0 and 1 for classes; NaN is a gap.
+        extra: the cells of every column, by name (repeated names numbered: `y`, `y_2`).
+        rejected: values and records that were left out, in order of rows.
+        info: how the table was read.
+        notes: choices worth telling the user, one sentence each.
+        sha256: of the file's bytes; None for stdin and data frames.
+    """
+
+    name: str
+    columns: list[str]
+    smiles: list[str]
+    lines: list[int]
+    targets: tuple[Target, ...]
+    values: Values
+    extra: dict[str, list[str]]
+    rejected: list[Rejected]
+    info: TableInfo
+    notes: tuple[str, ...] = ()
+    sha256: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.smiles)
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """[n], whether a record has a value for at least one target."""
+        return np.asarray(~np.isnan(self.values).all(axis=1))
+
+    def column(self, name: str) -> list[str]:
+        """Return the cells of a column, found as `columns.find_column` does."""
+        names = list(self.extra)
+        return self.extra[names[find_column(self.columns, name, flag="column", table=self.name)]]
+
+
+def read_labelled(
+    path: Any,
+    options: TableOptions = _DEFAULT,
+    *,
+    targets: Sequence[str | Target] | None = None,
+    kind: Literal["auto", "regression", "classification"] = "auto",
+    transform: Transform = "none",
+    unit: str = "",
+    note: str = "",
+) -> LabelledTable:
+    """Read a table to train or evaluate on, whole.
+
+    Args:
+        path: a file, "-" for stdin, or a pandas DataFrame.
+        options: see `TableOptions`.
+        targets: names of the target columns, or targets of a model, whose kind, unit and
+            transform then hold; None to choose (`target_columns.choose_targets`).
+        kind: of targets given by name; `auto` takes a column of two classes
+            (`values.detect_classes`) as classification.
+        transform: of regression targets given by name.
+        unit: of targets given by name.
+        note: of targets given by name.
+
+    Raises:
+        ConfigError: if the target is ambiguous, or options do not fit.
+        InputError: if the table cannot be read, has no record, or a target has no value.
+    """
+    is_path = isinstance(path, str | Path)
+    with open_table(path, options) if is_path else open_frame(path, options) as reader:
+        records = list(reader)
+    if not records:
+        raise InputError(f"{reader.name}: there is a header and no record below it")
+    cells = _columns_of(records, len(reader.columns))
+    requested = [t.name if isinstance(t, Target) else t for t in targets] if targets else None
+    chosen = choose_targets(
+        reader.columns, cells, reader.smiles_index, requested, table=reader.name
+    )
+    notes = list(reader.info.notes)
+    if not requested:
+        notes.append(f"the target is {reader.columns[chosen[0]].strip()!r}; --target names another")
+    decimals = _decimals(options, cells, chosen)
+    fixed = [t if isinstance(t, Target) else None for t in targets] if targets else [None]
+    settings = _Settings(kind, transform, unit, note)
+    rejected = [
+        Rejected(record.row, record.line, "", " ".join(record.fields).strip(), record.problem)
+        for record in records
+        if record.problem
+    ]
+    made: list[Target] = []
+    values = np.full((len(records), len(chosen)), np.nan)
+    for k, index in enumerate(chosen):
+        usable = [record for record in records if not record.problem]
+        texts = [record.fields[index] for record in usable]
+        target = fixed[k] or settings.make(reader.columns[index].strip(), texts)
+        numbers, problems = _parse_column(target, texts, decimals[k])
+        values[[record.row for record in usable], k] = numbers
+        rejected += [
+            Rejected(usable[i].row, usable[i].line, target.name, texts[i].strip(), reason)
+            for i, reason in problems
+        ]
+        if np.isnan(values[:, k]).all():
+            raise _no_values(reader, target, rejected)
+        made.append(target)
+    return LabelledTable(
+        name=reader.name,
+        columns=reader.columns,
+        smiles=[
+            "" if record.problem else record.fields[reader.smiles_index].strip()
+            for record in records
+        ],
+        lines=[record.line for record in records],
+        targets=tuple(made),
+        values=values,
+        extra=dict(zip(unique_names(reader.columns), cells, strict=True)),
+        rejected=sorted(rejected, key=lambda item: item.row),
+        info=reader.info,
+        notes=tuple(notes),
+        sha256=_sha256(path) if is_path and str(path) != "-" else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What holds for targets given by name."""
+
+    kind: Literal["auto", "regression", "classification"]
+    transform: Transform
+    unit: str
+    note: str
+
+    def make(self, name: str, texts: Sequence[str]) -> Target:
+        classes = detect_classes(texts) if self.kind != "regression" else None
+        if self.kind == "classification" and classes is None:
+            classes = ("0", "1")
+        if classes is None or (self.kind == "auto" and self.transform != "none"):
+            return Target(name=name, unit=self.unit, transform=self.transform, note=self.note)
+        return Target(
+            name=name,
+            kind="classification",
+            unit=self.unit,
+            transform=self.transform,
+            note=self.note,
+            classes=classes,
+        )
+
+
+def _columns_of(records: Sequence[Record], n_columns: int) -> list[list[str]]:
+    return [[record.fields[i] for record in records] for i in range(n_columns)]
+
+
+def _decimals(
+    options: TableOptions, cells: Sequence[Sequence[str]], chosen: Sequence[int]
+) -> list[Decimal]:
+    if options.decimal != "auto":
+        return [options.decimal] * len(chosen)
+    return detect_decimals([cells[i] for i in chosen])
+
+
+def _parse_column(
+    target: Target, texts: Sequence[str], decimal: Decimal
+) -> tuple[Values, list[tuple[int, str]]]:
+    """Read the cells of a target; give the values and the places and reasons of bad ones."""
+    values = np.full(len(texts), np.nan)
+    problems = []
+    for i, text in enumerate(texts):
+        if target.kind == "classification":
+            value = parse_class(text, (target.classes[0], target.classes[1]))
+        else:
+            value = parse_number(text, decimal)
+        if isinstance(value, str):
+            problems.append((i, value))
+        else:
+            values[i] = value
+    undefined = np.flatnonzero(~np.isnan(values) & np.isnan(target.forward(values)))
+    problems += [(int(i), f"{target.transform} is not defined for it") for i in undefined]
+    values[undefined] = np.nan
+    return values, problems
+
+
+def _no_values(reader: TableReader, target: Target, rejected: Sequence[Rejected]) -> InputError:
+    mine = [item for item in rejected if item.column in {target.name, ""}]
+    first = ""
+    if mine:
+        first = f"; the first is {mine[0].text[:60]!r} in line {mine[0].line}: {mine[0].reason}"
+    return InputError(
+        f"{reader.name}: no value of target {target.name!r} can be used for {target.kind}{first}"
+    )
+
+
+def _sha256(path: str | Path) -> str | None:
+    if not Path(path).is_file():
+        return None
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
