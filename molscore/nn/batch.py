@@ -43,6 +43,8 @@ class GraphBatch(NamedTuple):
         device: torch.device | str = "cpu",
     ) -> "GraphBatch":
         """Move numpy arrays to tensors on `device` (no copy on the CPU)."""
-        tensors = [torch.from_numpy(np.ascontiguousarray(a)).to(device) for a in arrays]
+        atoms, bonds, edges, owner, sizes = (
+            torch.from_numpy(np.ascontiguousarray(a)).to(device) for a in arrays
+        )
         extra = None if descriptors is None else torch.from_numpy(descriptors).to(device)
-        return cls(*tensors, descriptors=extra)
+        return cls(atoms, bonds, edges, owner, sizes, extra)

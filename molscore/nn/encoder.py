@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from molscore.chem.graph import ATOM_FEATURES, BOND_FEATURES, Feature
+from molscore.chem.features import ATOM_FEATURES, BOND_FEATURES, Feature
 
 
 class CodeEncoder(nn.Module):

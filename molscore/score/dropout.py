@@ -38,8 +38,9 @@ class StateDropout(nn.Module):
         words = torch.empty((n + 7) // 8, dtype=torch.int64, device=h.device)
         # The full range of int64, so that all eight bytes are uniform.
         words.random_(-(2**63), None)
-        keep = words.view(torch.uint8)[:n].view(h.shape) >= self.threshold
-        return torch.where(keep, h * (256 / (256 - self.threshold)), 0.0)
+        mask = torch.empty(h.shape, dtype=h.dtype, device=h.device)
+        torch.ge(words.view(torch.uint8)[:n].view(h.shape), self.threshold, out=mask)
+        return h * mask.mul_(256 / (256 - self.threshold))
 
     def extra_repr(self) -> str:
         """Show the probability in `print(model)`."""

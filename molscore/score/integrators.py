@@ -17,7 +17,7 @@ Step = Callable[[Update, Tensor, "float | Tensor"], Tensor]
 
 
 def euler(f: Update, h: Tensor, dt: "float | Tensor") -> Tensor:
-    """h + dt * (F(h) - h), as a convex combination. One evaluation of F."""
+    """H + dt * (F(h) - h), as a convex combination. One evaluation of F."""
     if isinstance(dt, float) and dt == 1.0:
         return f(h)
     return (1.0 - dt) * h + dt * f(h)

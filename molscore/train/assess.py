@@ -87,9 +87,7 @@ def assess(data: TrainingData, targets: Sequence[Target], oof: OutOfFold) -> dic
             "pooled": score(target, y, averaged[:, t]),
         }
         if len(oof.predictions) > 1:
-            out[target.name]["averaged_mean"] = {
-                k: _mean([e[k] for e in ensembles]) for k in names
-            }
+            out[target.name]["averaged_mean"] = {k: _mean([e[k] for e in ensembles]) for k in names}
     return out
 
 

@@ -44,12 +44,12 @@ class TrainingData:
     @property
     def n_targets(self) -> int:
         """Number of targets."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     @property
     def n_descriptors(self) -> int:
         """Number of descriptors, 0 without."""
-        return 0 if self.descriptors is None else self.descriptors.shape[1]
+        return 0 if self.descriptors is None else int(self.descriptors.shape[1])
 
     def _arrays(self) -> dict[str, NDArray[np.generic]]:
         arrays: dict[str, NDArray[np.generic]] = {

@@ -16,7 +16,7 @@ from molscore.chem.descriptors import DescriptorScaler
 from molscore.errors import MolscoreError
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
-from molscore.nn.model import PropertyModel, build_model
+from molscore.nn.model import build_model
 from molscore.train.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from molscore.train.config import TrainConfig
 from molscore.train.data import TrainingData
@@ -172,9 +172,7 @@ class ExpertTrainer:
         total = torch.zeros((), device=self.device)
         for k in range(self.steps_per_epoch):
             index = order[k * size : (k + 1) * size]
-            rate = learning_rate(
-                (self.epoch - 1) * self.steps_per_epoch + k, n_steps, self.config
-            )
+            rate = learning_rate((self.epoch - 1) * self.steps_per_epoch + k, n_steps, self.config)
             for group in self.optimizer.param_groups:
                 group["lr"] = rate
             y = torch.from_numpy(self.targets[index]).to(self.device)
@@ -182,7 +180,7 @@ class ExpertTrainer:
             z = self.model.standardised(self._batch(index))
             loss = masked_loss(z, y, present, self.is_class)
             self.optimizer.zero_grad(set_to_none=True)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
             self.optimizer.step()
             total += loss.detach() * len(index)

@@ -1,11 +1,11 @@
 """The run folder: everything a training run reads, keeps and leaves.
 
-    config.json                   the exact configuration, with the hash of the training data
-    data.safetensors              what the experts train on
-    checkpoints/expert-NNN.safetensors    while an expert trains
-    experts/expert-NNN.safetensors        when it is done
-    oof.csv, metrics.json, metrics.csv    the cross-validation
-    log.txt                       what was said
+config.json                   the exact configuration, with the hash of the training data
+data.safetensors              what the experts train on
+checkpoints/expert-NNN.safetensors    while an expert trains
+experts/expert-NNN.safetensors        when it is done
+oof.csv, metrics.json, metrics.csv    the cross-validation
+log.txt                       what was said
 """
 
 import json
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
@@ -103,7 +104,9 @@ class RunFolder:
             data = json.loads(self.config_path.read_text(encoding="utf-8"))
             return RunConfig.from_dict(data, where=str(self.config_path))
         except (OSError, ValueError, ConfigError) as error:
-            raise InputError(f"{self.config_path}: not the configuration of a run ({error})") from None
+            raise InputError(
+                f"{self.config_path}: not the configuration of a run ({error})"
+            ) from None
 
     def read_data(self) -> TrainingData:
         """Read the training data."""
@@ -113,7 +116,9 @@ class RunFolder:
         self, expert: int, result: ExpertResult, scaler: DescriptorScaler | None
     ) -> None:
         """Keep a finished expert and drop its checkpoint."""
-        arrays = {f"weights/{k}": np.ascontiguousarray(v) for k, v in result.weights.items()}
+        arrays: dict[str, NDArray[Any]] = {
+            f"weights/{k}": np.ascontiguousarray(v) for k, v in result.weights.items()
+        }
         arrays |= {"rows": result.rows, "predictions": result.predictions}
         if scaler is not None:
             arrays |= {f"scaler/{k}": v for k, v in scaler.to_arrays().items()}

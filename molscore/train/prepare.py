@@ -14,7 +14,7 @@ from molscore.chem.packed import PackedGraphs
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles, scaffold, structure_key
 from molscore.chem.policy import ChemPolicy
 from molscore.data.splits import count_crossing, make_folds, parse_split
-from molscore.data.tables import LabelledTable
+from molscore.data.targets import LabelledTable
 from molscore.errors import ConfigError, InputError
 from molscore.train.data import TrainingData
 
@@ -72,7 +72,7 @@ def prepare(
     """
     molecules, failures = _parse(table, policy)
     values = _transformed(table)
-    labelled = np.isfinite(values).any(axis=1)
+    labelled: NDArray[np.bool_] = np.asarray(np.isfinite(values).any(axis=1))
     used = [m for m in molecules if labelled[m.row]]
     rows = np.array([m.row for m in used], dtype=np.int64)
     keys = tuple(structure_key(m) for m in used)
@@ -110,9 +110,7 @@ def prepare(
     )
 
 
-def _parse(
-    table: LabelledTable, policy: ChemPolicy
-) -> tuple[list[Molecule], list[ParseFailure]]:
+def _parse(table: LabelledTable, policy: ChemPolicy) -> tuple[list[Molecule], list[ParseFailure]]:
     molecules: list[Molecule] = []
     failures: list[ParseFailure] = []
     for row, smiles in enumerate(table.smiles):
@@ -139,9 +137,14 @@ def _check_enough(
     n = len(set(keys))
     if n >= MIN_STRUCTURES:
         return
-    first = f" The first: line {table.lines[failures[0].row]}: {failures[0].reason}." if failures else ""
+    first = (
+        f" The first: line {table.lines[failures[0].row]}: {failures[0].reason}."
+        if failures
+        else ""
+    )
     raise InputError(
-        f"{table.name}: {n} different usable structure{'s' * (n != 1)} in {len(table.smiles)} rows; "
+        f"{table.name}: {n} different usable structure{'s' * (n != 1)} in "
+        f"{len(table.smiles)} rows; "
         f"training needs at least {MIN_STRUCTURES}. {len(failures)} rows have a SMILES that "
         f"cannot be used and {int((~labelled).sum())} no label.{first}"
     )
@@ -192,8 +195,7 @@ def _make_folds(
     n_structures = len(set(keys))
     if n_structures < n_folds:
         warnings.append(
-            f"{n_structures} different structures cannot fill {n_folds} folds; "
-            f"using {n_structures}"
+            f"{n_structures} different structures cannot fill {n_folds} folds; using {n_structures}"
         )
         n_folds = n_structures
     kind, column = parse_split(split)
@@ -242,7 +244,9 @@ def _target_warnings(
             )
         if np.ptp(seen) == 0:
             what = "one class" if target.kind == "classification" else "one value"
-            said.append(f"{target.name!r} holds only {what} ({seen[0]:g}); there is nothing to learn")
+            said.append(
+                f"{target.name!r} holds only {what} ({seen[0]:g}); there is nothing to learn"
+            )
         elif target.kind == "classification":
             rare = int(min(seen.sum(), seen.size - seen.sum()))
             if rare < len(set(folds.tolist())):

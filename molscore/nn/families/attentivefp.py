@@ -1,6 +1,6 @@
 """Attentive fingerprints: attention over neighbours, a GRU that updates the atom."""
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -54,7 +54,7 @@ class NeighbourAttention(Block):
         weight = segment_softmax(functional.leaky_relu(score, SLOPE), ctx.target, ctx.n_atoms)
         message = gather(p, ctx.source) * weight.unsqueeze(1)
         c = functional.elu(segment_sum(message, ctx.target, ctx.n_atoms) + self.bias)
-        return self.gru(c, h).relu()
+        return cast(Tensor, self.gru(c, h)).relu()
 
 
 class AttentiveFP(Family):

@@ -1,0 +1,341 @@
+"""A training run from table to bundle."""
+
+import dataclasses
+import importlib.metadata
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+import molscore
+from molscore.bundle.manifest import Manifest
+from molscore.bundle.structures import STRUCTURES, hash_structures
+from molscore.bundle.writer import save_bundle
+from molscore.chem.descriptors import DESCRIPTOR_NAMES
+from molscore.chem.features import FEATURIZER_VERSION
+from molscore.chem.policy import ChemPolicy
+from molscore.chem.version import rdkit_version
+from molscore.data.targets import LabelledTable
+from molscore.errors import ConfigError
+from molscore.nn.config import ModelConfig
+from molscore.predict.cpus import available_cpus
+from molscore.train.assess import OutOfFold, assess, collect, metrics_csv, oof_csv
+from molscore.train.config import TrainConfig
+from molscore.train.expert import ExpertResult
+from molscore.train.folder import RunConfig, RunFolder
+from molscore.train.pool import train_experts
+from molscore.train.prepare import Prepared, prepare
+
+Log = Callable[[str], None]
+ProgressCallback = Callable[[int, int | None], None]
+
+PACKAGES: Final = ("molscore", "torch", "rdkit", "numpy", "onnx", "onnxruntime")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainResult:
+    """What a run left.
+
+    Attributes:
+        bundle: the model file.
+        run_dir: the run folder.
+        sha256: of the model file.
+        metrics: cross-validation, see `molscore.train.assess.assess`; empty without folds.
+        prepared: the data used and what was left out.
+        warnings: what the user should know.
+    """
+
+    bundle: Path
+    run_dir: Path
+    sha256: str
+    metrics: dict[str, Any]
+    prepared: Prepared
+    warnings: tuple[str, ...]
+
+
+def run_training(
+    table: LabelledTable,
+    *,
+    output: Path,
+    run_dir: Path,
+    policy: ChemPolicy = ChemPolicy(),
+    model: ModelConfig = ModelConfig(),
+    train: TrainConfig = TrainConfig(),
+    folds: NDArray[np.int64] | None = None,
+    workers: int = 0,
+    device: str = "cpu",
+    force: bool = False,
+    resume: bool = False,
+    log: Log = lambda text: None,
+    progress: ProgressCallback | None = None,
+) -> TrainResult:
+    """Train K x R experts on a table and write one bundle.
+
+    Args:
+        table: molecules and targets.
+        output: the `.molscore` file to write.
+        run_dir: the run folder (`molscore.train.folder`).
+        policy: standardisation of molecules.
+        model: architecture of an expert.
+        train: schedule and cross-validation.
+        folds: int64, the fold of every row of the table, numbered from 0; replaces
+            `train.split` and `train.folds`.
+        workers: training processes at a time; 0 takes the available CPUs.
+        device: `cpu`, `cuda`, `mps` or `auto`.
+        force: replace an existing bundle and an existing run.
+        resume: go on with the run in `run_dir`.
+        log: told one plain line at a time.
+        progress: told (epochs done, epochs in all), over all experts.
+
+    Raises:
+        ConfigError: when a file or run is in the way, or the run to resume is another one.
+        InputError: when the table does not allow training.
+        MolscoreError: when a training process fails.
+    """
+    folder = RunFolder(run_dir)
+    _check_places(output, folder, force=force, resume=resume)
+    if folds is not None:
+        train = dataclasses.replace(train, split="file", folds=int(folds.max()) + 1)
+    prepared = prepare(
+        table,
+        policy=policy,
+        split=train.split,
+        n_folds=train.folds,
+        seed=train.seed,
+        descriptors=model.descriptors == "rdkit",
+        folds=folds,
+    )
+    train = dataclasses.replace(train, folds=prepared.counts["folds"])
+    _say_what_is_used(table, prepared, log)
+    config = RunConfig(
+        molscore_version=molscore.__version__,
+        featurizer_version=FEATURIZER_VERSION,
+        data_sha256=prepared.data.digest(),
+        model=model,
+        train=train,
+    )
+    done = _open_folder(folder, config, prepared, resume=resume, log=log)
+    waiting = [e for e in range(train.n_experts) if e not in done]
+    _train_waiting(
+        folder, waiting, train, workers=workers, device=device, log=log, progress=progress
+    )
+    experts = [folder.read_expert(e) for e in range(train.n_experts)]
+    results = [result for result, _ in experts]
+    oof = collect(prepared.data, results, train.repeats)
+    metrics = _write_assessment(folder, table, prepared, oof)
+    arrays: dict[str, Any] = {STRUCTURES: hash_structures(prepared.keys)}
+    for i, (_, scaler) in enumerate(experts):
+        if scaler is not None:
+            arrays |= {f"descriptors/{i}/{k}": v for k, v in scaler.to_arrays().items()}
+    log("exporting the model to ONNX")
+    sha256 = save_bundle(
+        output,
+        _manifest(table, prepared, config, policy, metrics, output),
+        experts=[result.weights for result in results],
+        onnx=_skeleton(model, prepared, results[0]),
+        arrays=arrays,
+        force=force or resume,
+    )
+    log(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB, sha256 {sha256[:12]})")
+    return TrainResult(
+        bundle=output,
+        run_dir=run_dir,
+        sha256=sha256,
+        metrics=metrics,
+        prepared=prepared,
+        warnings=prepared.warnings,
+    )
+
+
+def _check_places(output: Path, folder: RunFolder, *, force: bool, resume: bool) -> None:
+    if output.exists() and not (force or resume):
+        raise ConfigError(f"{output} exists: choose another --output or use --force")
+    if not output.parent.is_dir():
+        raise ConfigError(f"{output}: the folder {output.parent} does not exist")
+    if folder.path.exists() and not folder.path.is_dir():
+        raise ConfigError(f"--run-dir {folder.path} is not a folder")
+    if resume and not folder.exists():
+        raise ConfigError(f"--resume: there is no run in {folder.path} to go on with")
+    if folder.exists() and not (force or resume):
+        raise ConfigError(
+            f"{folder.path} holds a run already: use --resume to go on with it, --force to "
+            "replace it, or another --run-dir"
+        )
+
+
+def _open_folder(
+    folder: RunFolder, config: RunConfig, prepared: Prepared, *, resume: bool, log: Log
+) -> set[int]:
+    """Start or re-open the run folder; return the experts that are done."""
+    if not resume:
+        folder.clear()
+        folder.start(config, prepared.data)
+        return set()
+    there = folder.read_config()
+    if there != config:
+        differ = _differences(there.to_dict(), config.to_dict())
+        raise ConfigError(
+            f"--resume: the run in {folder.path} was started with other settings or data: "
+            + "; ".join(differ[:5])
+        )
+    done = {e for e in range(config.train.n_experts) if folder.expert(e).exists()}
+    log(f"resuming: {len(done)} of {config.train.n_experts} experts are done")
+    return done
+
+
+def _differences(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> list[str]:
+    out: list[str] = []
+    for key, was in a.items():
+        if isinstance(was, dict):
+            out += _differences(was, b[key], f"{prefix}{key}.")
+        elif was != b[key]:
+            out.append(f"{prefix}{key} was {was!r}, is now {b[key]!r}")
+    return out
+
+
+def _train_waiting(
+    folder: RunFolder,
+    waiting: Sequence[int],
+    train: TrainConfig,
+    *,
+    workers: int,
+    device: str,
+    log: Log,
+    progress: ProgressCallback | None,
+) -> None:
+    if not waiting:
+        return
+    device = _resolve_device(device)
+    # One process a GPU: experts would only queue for it.
+    n_workers = 1 if device != "cpu" else (workers or max(1, available_cpus() // train.threads))
+    n_workers = min(n_workers, len(waiting))
+    log(
+        f"training {len(waiting)} experts of {train.epochs} epochs "
+        f"in {n_workers} process{'es' * (n_workers != 1)} on {device}"
+    )
+    total = train.n_experts * train.epochs
+    epochs = dict.fromkeys(waiting, 0)
+    before = total - len(waiting) * train.epochs
+
+    def report(expert: int, epoch: int, loss: float) -> None:
+        epochs[expert] = epoch
+        if progress is not None:
+            progress(before + sum(epochs.values()), total)
+        if epoch == train.epochs:
+            log(f"expert {expert}: {epoch} epochs, training loss {loss:.4f}")
+
+    train_experts(
+        folder.path,
+        waiting,
+        n_workers=n_workers,
+        threads=train.threads,
+        device=device,
+        report=report,
+    )
+
+
+def _resolve_device(device: str) -> str:
+    if device == "cpu":
+        return device
+    import torch  # noqa: PLC0415 (seconds; the workers import it in parallel)
+
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if device not in there:
+        raise ConfigError(f"unknown device {device!r}; expected auto, cpu, cuda or mps")
+    if not there[device]:
+        raise ConfigError(f"--device {device}: torch finds no such device here")
+    return device
+
+
+def _say_what_is_used(table: LabelledTable, prepared: Prepared, log: Log) -> None:
+    n = prepared.counts
+    log(f"{table.name}: {n['rows_read']} rows read, {n['rows_used']} used")
+    for item in table.rejected[:20]:
+        where = f"line {item.line}" + (f", column {item.column!r}" if item.column else "")
+        log(f"left out: {where}: {item.text!r}: {item.reason}")
+    if len(table.rejected) > 20:
+        log(f"left out: {len(table.rejected) - 20} more values")
+    for failure in prepared.failures[:20]:
+        log(
+            f"left out: line {table.lines[failure.row]}: {failure.smiles!r}: "
+            f"{failure.status}: {failure.reason}"
+        )
+    if len(prepared.failures) > 20:
+        log(f"left out: {len(prepared.failures) - 20} more rows with an unusable SMILES")
+    if prepared.n_unlabelled:
+        log(f"left out: {prepared.n_unlabelled} rows without a label")
+    for text in prepared.warnings:
+        log(f"warning: {text}")
+
+
+def _write_assessment(
+    folder: RunFolder, table: LabelledTable, prepared: Prepared, oof: OutOfFold
+) -> dict[str, Any]:
+    if not (prepared.data.folds >= 0).any():
+        return {}
+    metrics = assess(prepared.data, table.targets, oof)
+    folder.write_text("oof.csv", oof_csv(prepared.data, table.targets, oof))
+    folder.write_text("metrics.csv", metrics_csv(metrics))
+    folder.write_json("metrics.json", metrics)
+    return metrics
+
+
+def _skeleton(model: ModelConfig, prepared: Prepared, expert: ExpertResult) -> bytes:
+    import torch  # noqa: PLC0415 (seconds; training itself runs in other processes)
+
+    from molscore.bundle.export import export_skeleton  # noqa: PLC0415
+    from molscore.nn.model import build_model  # noqa: PLC0415
+
+    network = build_model(model, prepared.data.n_targets, prepared.data.n_descriptors)
+    network.load_state_dict({k: torch.from_numpy(v) for k, v in expert.weights.items()})
+    return export_skeleton(network)
+
+
+def _manifest(
+    table: LabelledTable,
+    prepared: Prepared,
+    config: RunConfig,
+    policy: ChemPolicy,
+    metrics: dict[str, Any],
+    output: Path,
+) -> Manifest:
+    training = {
+        "table": Path(table.name).name,
+        "table_sha256": table.sha256,
+        "data_sha256": config.data_sha256,
+        "counts": prepared.counts,
+        "config": config.train.to_dict(),
+        "warnings": list(prepared.warnings),
+        "notes": list(table.notes),
+        "environment": _environment(),
+    }
+    return Manifest(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        molscore_version=molscore.__version__,
+        name=output.stem,
+        rdkit_version=rdkit_version(),
+        policy=policy,
+        model=config.model,
+        targets=table.targets,
+        n_experts=config.train.n_experts,
+        descriptor_names=DESCRIPTOR_NAMES if config.model.descriptors == "rdkit" else (),
+        training=training,
+        metrics=metrics,
+    )
+
+
+def _environment() -> dict[str, str]:
+    versions = {"python": platform.python_version(), "machine": platform.machine()}
+    for package in PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
