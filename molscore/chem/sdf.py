@@ -1,7 +1,7 @@
 """Records of SD files: a mol block as SMILES, and the properties behind it."""
 
 import re
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rdkit import Chem, rdBase
 
@@ -38,7 +38,7 @@ def read_sdf_block(block: str) -> SdfRecord:
     properties = _read_properties(lines)
     with rdBase.BlockLogs(), rdBase.CaptureErrorLog() as log:
         try:
-            mol = Chem.MolFromMolBlock(block)
+            mol: Any = Chem.MolFromMolBlock(block)
         except (ValueError, RuntimeError) as error:
             return SdfRecord("", name, properties, _problem(str(error)))
         if mol is None:

@@ -37,16 +37,16 @@ def looks_like_smiles(text: str) -> bool:
         match = _TOKEN.match(text, position)
         if match is None:
             return False
-        token, kind = match.group(), match.lastgroup
+        mark, kind = match.group(), match.lastgroup
         position = match.end()
         if kind == "ring":
             if n_atoms == 0:
                 return False
-            closed = closed or token in rings
-            rings ^= {token}
-        elif token == "(":
+            closed = closed or mark in rings
+            rings ^= {mark}
+        elif mark == "(":
             depth += 1
-        elif token == ")":
+        elif mark == ")":
             depth -= 1
             if depth < 0:
                 return False

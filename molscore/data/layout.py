@@ -85,10 +85,7 @@ def choose_layout(head: str, options: TableOptions, extension: str) -> Layout:
         and (trial := _try(head, Layout("separated", separator, _skips_blanks(head, separator))))
         and trial.n_columns > 1
     ]
-    if options.format == "auto":
-        chosen = _choose(trials, head, extension)
-    else:
-        chosen = _best(trials)
+    chosen = _choose(trials, head, extension) if options.format == "auto" else _best(trials)
     if chosen is not None:
         return chosen.layout
     is_tsv = options.format == "tsv" or (options.format == "auto" and extension in {".tsv", ".tab"})
@@ -106,7 +103,7 @@ def _choose(trials: Sequence[_Trial], head: str, extension: str) -> _Trial | Non
         return smi if partial and smi and smi.named and best.layout.separator == "\t" else best
     if blanks and _is_table_of_blanks(blanks):
         return blanks
-    if smi and smi.named and not extension == ".csv":
+    if smi and smi.named and extension != ".csv":
         return smi
     smi_share = smi.share if smi and smi.at == 0 else 0.0
     if best and best.share >= 0.5 and (best.consistency >= 0.8 or best.share > smi_share):

@@ -22,7 +22,7 @@ def open_parquet(source: ByteSource, options: TableOptions) -> RowSet:
         InputError: if it is damaged.
         ConfigError: if a header is ruled out.
     """
-    import pyarrow.parquet as pq
+    import pyarrow.parquet as pq  # noqa: PLC0415 (only this format needs it)
 
     if options.header == "no":
         raise ConfigError("--header no does not go with parquet, whose columns have names")

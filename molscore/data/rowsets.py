@@ -75,14 +75,14 @@ def open_rows(path: str | Path, options: TableOptions) -> RowSet:
 def _opener(file_format: str) -> Callable[[ByteSource, TableOptions], RowSet]:
     # Imported when needed: these formats bring large libraries with them.
     if file_format == "xlsx":
-        from molscore.data.workbook import open_xlsx
+        from molscore.data.workbook import open_xlsx  # noqa: PLC0415
 
         return open_xlsx
     if file_format == "parquet":
-        from molscore.data.parquet import open_parquet
+        from molscore.data.parquet import open_parquet  # noqa: PLC0415
 
         return open_parquet
-    from molscore.data.structures import open_sdf
+    from molscore.data.structures import open_sdf  # noqa: PLC0415
 
     return open_sdf
 

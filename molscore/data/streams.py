@@ -93,7 +93,7 @@ class ByteSource:
     path: Path | None
     head: bytes
     complete: bool
-    stream: io.BufferedReader
+    stream: IO[bytes]
     compression: str | None
     close: Callable[[], None]
 
@@ -122,7 +122,7 @@ def open_source(path: str | Path) -> ByteSource:
 def _look(name: str, path: Path | None, raw: IO[bytes], close: Callable[[], None]) -> ByteSource:
     with reading(name):
         head = raw.read(HEAD_BYTES)
-        stream = io.BufferedReader(_Prefixed(head, raw), HEAD_BYTES)
+        stream: IO[bytes] = io.BufferedReader(_Prefixed(head, raw), HEAD_BYTES)
         compression = None
         if head.startswith(b"\x1f\x8b"):
             compression = "gzip"
@@ -153,7 +153,7 @@ def _stdin() -> IO[bytes]:
 
 
 def _keep_open() -> None:
-    """stdin is not ours to close."""
+    """Leave stdin open: it is not ours."""
 
 
 def _open_file(path: Path) -> IO[bytes]:

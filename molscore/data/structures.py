@@ -29,7 +29,10 @@ def open_sdf(source: ByteSource, options: TableOptions) -> RowSet:
         InputError: if there is no record.
         ConfigError: if a header is ruled out.
     """
-    from molscore.chem.sdf import property_names, read_sdf_block
+    from molscore.chem.sdf import (  # noqa: PLC0415 (RDKit, only for this format)
+        property_names,
+        read_sdf_block,
+    )
 
     if options.header == "no":
         raise ConfigError("--header no does not go with sdf, whose properties have names")

@@ -8,35 +8,35 @@ is the user's to decide.
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from molscore.data.columns import find_column, list_names
 from molscore.data.values import detect_classes, is_gap, is_integer_like, is_number_like
 from molscore.errors import ConfigError, InputError
 
-_MEASURED: Final = frozenset(
-    "measured measurement experimental experiment observed exp expt target targets label y".split()
+# Words of column names. A name is split at blanks, marks and humps, and matched word by word.
+_MEASURED: Final = re.compile(
+    r"measured|measurements?|experiment|experimental|observed|exp|expt|targets?|label|y"
 )
-_IDENTIFIER: Final = frozenset(
-    "id ids no num nr number index idx row rownum line name key cas cid sid chembl inchikey inchi "
-    "unnamed molid cmpdid compoundid pubchem zinc smiles".split()
+_IDENTIFIER: Final = re.compile(
+    r"ids?|no|num|nr|number|index|idx|row|rownum|line|names?|key|cas|[cs]id|chembl|inchi|inchikey"
+    r"|unnamed|(mol|cmpd|compound|drug)id|pubchem|zinc|smiles"
 )
-_CALCULATED: Final = frozenset(
-    "predicted pred prediction calculated calc computed estimated esol_predicted model".split()
+_CALCULATED: Final = re.compile(r"pred|predicted|predictions?|calc|calculated|computed|estimated")
+_SPREAD: Final = re.compile(
+    r"sd|std|stdev|stddev|sem|se|err|errors?|rmsd|uncertainty|var|variance|ci|lower|upper"
+    r"|occurrences?|counts?|n|nobs|replicates"
 )
-_SPREAD: Final = frozenset(
-    "sd std stdev stddev sem se error err rmsd uncertainty variance var ci lower upper "
-    "occurrences occurrence count counts n nobs replicates".split()
+_CONDITION: Final = re.compile(
+    r"temp|temp[ck]|temperature|ph|pressure|year|date|time|month|day|folds?|split|set|group"
+    r"|cluster|weights?|batch|plate"
 )
-_CONDITION: Final = frozenset(
-    "temperature temp tempc tempk ph pressure year date time month day fold folds split set "
-    "group cluster weight weights batch plate".split()
-)
-_DESCRIPTOR: Final = frozenset(
-    "mw mwt molwt amw exactmw exactmolwt molecularweight mass tpsa psa hba hbd hbdonors "
-    "rings degree donors acceptors rotatable heavyatomcount ringcount fractioncsp3 mollogp molmr "
-    "labuteasa balabanj bertzct qed numvalenceelectrons charge formalcharge refractivity atoms "
-    "bonds".split()
+_DESCRIPTOR: Final = re.compile(
+    r"mw|mwt|molwt|amw|exactmw|exactmolwt|mass|t?psa|hb[ad]|hbdonors|rings|ringcount|degree"
+    r"|donors|acceptors|rotatable|heavyatomcount|fractioncsp3|mollogp|molmr|labuteasa|balabanj"
+    r"|bertzct|qed|charge|formalcharge|refractivity|atoms|bonds|num[a-z]{2,}|minimum|maximum"
+    r"|polar|molecularweight"
 )
 _INDEX_ROWS: Final = 20
 
@@ -77,7 +77,7 @@ def choose_targets(
     if len(candidates) == 1:
         return candidates
     likely = [i for i in candidates if not _set_aside(columns[i], cells[i])]
-    measured = [i for i in likely if _MEASURED & set(_words(columns[i]))]
+    measured = [i for i in likely if _has_word(_MEASURED, columns[i])]
     for choice in (likely, measured):
         if len(choice) == 1:
             return choice
@@ -107,26 +107,20 @@ def _holds_values(cells: Sequence[str]) -> bool:
 
 
 def _set_aside(name: str, cells: Sequence[str]) -> bool:
-    words = _words(name)
-    known = set(words)
-    if not words or known & (_CALCULATED | _IDENTIFIER):
+    if not name.strip() or _has_word(_CALCULATED, name) or _has_word(_IDENTIFIER, name):
         return True
-    if known & _MEASURED:
+    if _has_word(_MEASURED, name):
         return False
-    if known & (_SPREAD | _CONDITION | _DESCRIPTOR):
-        return True
-    if len(words) > 1 and words[0] in {"num", "number", "n", "min", "max", "minimum", "maximum"}:
-        return True
-    if any(word.startswith("num") and len(word) > 4 for word in words):
-        return True
-    if known >= {"polar", "surface"} or known >= {"molecular", "weight"}:
-        return True
-    return _is_index(cells)
+    other = any(_has_word(kind, name) for kind in (_SPREAD, _CONDITION, _DESCRIPTOR))
+    return other or _is_index(cells)
+
+
+def _has_word(kind: re.Pattern[str], name: str) -> bool:
+    return any(kind.fullmatch(word) for word in _words(name))
 
 
 def _words(name: str) -> list[str]:
-    """Split a name at blanks, marks and humps: `HeavyAtomCount` gives also its whole."""
-    name = name.strip()
+    """Split a name in lower case: `MolLogP (calc)` gives mollogp, calc, mol, log, p."""
     parts = re.findall(r"[A-Za-z]+[0-9]*|[0-9]+", name)
     words = [part.casefold() for part in parts]
     for part in parts:
@@ -141,4 +135,4 @@ def _is_index(cells: Sequence[str]) -> bool:
     if len(cells) < _INDEX_ROWS or not all(is_integer_like(cell) for cell in cells):
         return False
     numbers = [float(cell) for cell in cells]
-    return all(b - a == 1 for a, b in zip(numbers, numbers[1:], strict=False))
+    return all(b - a == 1 for a, b in pairwise(numbers))

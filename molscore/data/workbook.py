@@ -38,7 +38,7 @@ def open_xlsx(source: ByteSource, options: TableOptions) -> RowSet:
 
 
 def _load(file: Any, name: str) -> Any:
-    import openpyxl
+    import openpyxl  # noqa: PLC0415 (only this format needs it)
 
     try:
         with warnings.catch_warnings():

@@ -64,7 +64,7 @@ class TableWriter(ABC):
             MolscoreError: if the disk is full, say.
         """
 
-    def _finish(self) -> None:
+    def _finish(self) -> None:  # noqa: B027 (most formats hold nothing back)
         """Write what is still held back."""
 
     def __enter__(self) -> Self:
@@ -266,8 +266,8 @@ class _ParquetWriter(TableWriter):
             self._write_group()
 
     def _write_group(self) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        import pyarrow as pa  # noqa: PLC0415 (only this format needs it)
+        import pyarrow.parquet as pq  # noqa: PLC0415 (only this format needs it)
 
         cells = list(zip(*self._rows, strict=True)) or [()] * len(self.columns)
         if self._parquet is None:
@@ -312,6 +312,5 @@ def _as_kind(cell: Cell, kind: type) -> Cell:
     if isinstance(cell, str):
         raise TypeError(f"text {cell!r} in a column of numbers")
     if kind is float:
-        number = _as_json(float(cell))
-        return number
+        return _as_json(float(cell))
     return cell
