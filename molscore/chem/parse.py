@@ -154,5 +154,8 @@ def scaffold(molecule: Molecule) -> str:
     Source: Bemis and Murcko, doi:10.1021/jm9602928; RDKit `MurckoDecompose`.
     """
     with rdBase.BlockLogs():
-        core = Chem.MurckoDecompose(molecule.mol)
-        return str(Chem.MolToSmiles(core, isomericSmiles=False))
+        # Brackets in the SMILES fix hydrogen counts, which the core would inherit; a canonical
+        # SMILES has brackets only where they are needed.
+        plain = Chem.MolFromSmiles(Chem.MolToSmiles(molecule.mol, isomericSmiles=False))
+        core = Chem.MurckoDecompose(molecule.mol if plain is None else plain)
+        return str(Chem.MolToSmiles(core))

@@ -54,7 +54,7 @@ def standardise(mol: Any, policy: ChemPolicy, *, labelled: bool) -> Any:
         Chem.RemoveStereochemistry(mol)
         changed = True
     if mol.HasSubstructMatch(_HYDROGEN):
-        mol = Chem.RemoveHs(mol, _HYDROGEN_RULES)
+        mol = _without_hydrogens(mol)
         changed = True
     if policy.salts == "parent":
         mol = parent(mol)
@@ -67,6 +67,20 @@ def standardise(mol: Any, policy: ChemPolicy, *, labelled: bool) -> Any:
     if changed:
         Chem.SanitizeMol(mol)
         Chem.AssignStereochemistry(mol, cleanIt=True, force=True)
+    return mol
+
+
+def _without_hydrogens(mol: Any) -> Any:
+    """Fold hydrogens into their heavy atoms.
+
+    RDKit passes the direction of a bond to H on to the other single bond, with the wrong sign
+    where that one closes a ring; the directions are therefore written anew from the stereo of
+    the double bonds, which it keeps right.
+    """
+    for bond in mol.GetBonds():
+        bond.SetBondDir(Chem.BondDir.NONE)
+    mol = Chem.RemoveHs(mol, _HYDROGEN_RULES)
+    Chem.SetDoubleBondNeighborDirections(mol)
     return mol
 
 
