@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from molscore.data.values import is_gap, is_number_like
 from molscore.errors import ConfigError, InputError
 
 # Names that say "SMILES" without the word, accepted when the values bear them out.
@@ -96,7 +97,8 @@ def is_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> tuple[bool
        is a cell over a column without any SMILES in a table that has them elsewhere (a
        header `name,structure,CN`).
     3. A first line with a word that no SMILES can be (`NAME`, `compound`) is a header when
-       there are records below it. Such a word over a list is a guess and noted.
+       there are records below it. Unless such a word stands over numbers, this is a guess
+       and noted.
     4. All else (numbers, broken SMILES) is data.
 
     Args:
@@ -118,11 +120,15 @@ def is_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> tuple[bool
     at_smiles = first[shares.index(best)] if best > 0 else first[0]
     if best > 0 and not is_word(at_smiles) and at_smiles.strip():
         return False, None
-    line = " ".join(cell.strip() for cell in first)
-    return (
-        True,
-        f"the first line, {line[:60]!r}, is taken as column names; --header no if it is not",
-    )
+    if any(is_word(cell) and _all_numbers(rest, i) for i, cell in enumerate(first)):
+        return True, None
+    line = " ".join(cell.strip() for cell in first).strip()[:60]
+    return True, f"the first line, {line!r}, is taken as column names; --header no if it is not"
+
+
+def _all_numbers(rows: Sequence[Sequence[str]], index: int) -> bool:
+    cells = [row[index] for row in rows if index < len(row) and not is_gap(row[index])]
+    return bool(cells) and all(is_number_like(cell) for cell in cells)
 
 
 def smiles_shares(rows: Sequence[Sequence[str]], n_columns: int) -> list[float]:

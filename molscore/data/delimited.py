@@ -125,14 +125,14 @@ def read_smiles_lines(feed: LineFeed) -> Iterator[RawRecord]:
     Quotes around the SMILES or around the whole line are removed; no SMILES has any.
 
     Yields:
-        Records of one or two fields; one without fields for a blank line.
+        Records of two fields, the name "" where there is none; one without fields for a blank
+        line.
     """
     while (line := feed.next()) is not None:
         text = _unquote(line.strip())
-        parts = text.split(None, 1)
-        if parts:
-            parts[0] = _unquote(parts[0])
-        yield RawRecord(feed.line, parts, _nul_problem(text))
+        smiles, *name = text.split(None, 1) or [""]
+        fields = [_unquote(smiles), *(name or [""])] if text else []
+        yield RawRecord(feed.line, fields, _nul_problem(text))
 
 
 def _unquote(text: str) -> str:

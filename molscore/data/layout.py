@@ -95,23 +95,42 @@ def choose_layout(head: str, options: TableOptions, extension: str) -> Layout:
 
 
 def _choose(trials: Sequence[_Trial], head: str, extension: str) -> _Trial | None:
-    smi, blanks = _try(head, Layout("smi")), _try(head, Layout("blanks"))
-    best = _best(trials)
-    if best and best.named:
-        # SMILES, tab, name, with the name left out here and there, is a SMILES list.
-        partial = best.n_columns == 2 and best.at == 0 and best.consistency < 0.8
-        return smi if partial and smi and smi.named and best.layout.separator == "\t" else best
+    smi, blanks, best = _try(head, Layout("smi")), _try(head, Layout("blanks")), _best(trials)
+    named = _choose_by_name(best, smi, blanks, extension)
+    if named is not None:
+        return named
     if blanks and _is_table_of_blanks(blanks):
         return blanks
-    if smi and smi.named and extension != ".csv":
+    in_list = smi is not None and smi.at == 0 and smi.share >= 0.5
+    if smi and in_list and best and extension not in {".csv", ".tsv", ".tab"} and _is_list(best):
         return smi
-    smi_share = smi.share if smi and smi.at == 0 else 0.0
-    if best and best.share >= 0.5 and (best.consistency >= 0.8 or best.share > smi_share):
+    if (
+        best
+        and best.share >= 0.5
+        and (not in_list or best.consistency >= 0.8 or (smi and best.share > smi.share))
+    ):
         return best
-    if smi_share >= 0.5:
-        return smi if extension != ".csv" or " " in head else None
-    steady = [trial for trial in trials if trial.consistency == 1.0]
-    return _best(steady)
+    if smi and in_list and (extension != ".csv" or " " in head):
+        return smi
+    return _best([trial for trial in trials if trial.consistency == 1.0])
+
+
+def _choose_by_name(
+    best: _Trial | None, smi: _Trial | None, blanks: _Trial | None, extension: str
+) -> _Trial | None:
+    """Choose among the layouts that make a SMILES column name appear in the first line."""
+    if best and best.named:
+        # A name left out here and there is no fault of a list, but of a table.
+        partial = _is_list(best) and best.consistency < 0.8
+        return smi if partial and smi and smi.named else best
+    if blanks and blanks.named and _is_table_of_blanks(blanks):
+        return blanks
+    return smi if smi and smi.named and extension != ".csv" else None
+
+
+def _is_list(trial: _Trial) -> bool:
+    """Whether the table is SMILES, a tab, a name: a list whose names may hold anything."""
+    return trial.layout.separator == "\t" and trial.n_columns == 2 and trial.at == 0
 
 
 def _best(trials: Sequence[_Trial]) -> _Trial | None:

@@ -174,8 +174,8 @@ def build_rows(
         columns, body, fields = list(sample[0].fields), sample[1:], fields[1:]
         if sample[0].problem:
             raise InputError(f"{name}, line {sample[0].line}: {sample[0].problem}")
-        if info.format == "smi" and len(columns) == 1 and _wide(fields, options):
-            columns.append("name")
+        if info.format == "smi" and not columns[1]:
+            columns = [columns[0], "name"] if _has_names(fields, options) else columns[:1]
     else:
         columns, body = _make_columns(fields, info, options), sample
     found = TableInfo(**{**vars(info), "header": named, "notes": info.notes + notes})
@@ -184,14 +184,14 @@ def build_rows(
     return RowSet(name, columns, named, fitted, records, found, close)
 
 
-def _wide(fields: list[list[str]], options: TableOptions) -> bool:
-    return options.format == "smi" or any(len(row) > 1 for row in fields)
+def _has_names(fields: list[list[str]], options: TableOptions) -> bool:
+    return options.format == "smi" or any(row[1] for row in fields)
 
 
 def _make_columns(fields: list[list[str]], info: TableInfo, options: TableOptions) -> list[str]:
     """Make up names: `smiles` for the column of SMILES, `column_N` for the others."""
     if info.format == "smi":
-        return ["smiles", "name"] if _wide(fields, options) else ["smiles"]
+        return ["smiles", "name"] if _has_names(fields, options) else ["smiles"]
     counts = [len(row) for row in fields]
     n_columns = max(set(counts), key=lambda n: (counts.count(n), n))
     shares = smiles_shares(fields, n_columns)

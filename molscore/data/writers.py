@@ -298,10 +298,10 @@ class _ParquetWriter(TableWriter):
 
 
 def _common_kind(cells: Sequence[Cell]) -> type:
-    kinds = {type(cell) for cell in cells if cell is not None}
-    if kinds and kinds <= {int, float}:
-        return int if kinds == {int} else float
-    return str
+    present = [cell for cell in cells if cell is not None]
+    if not present or not all(isinstance(cell, int | float) for cell in present):
+        return str
+    return int if all(isinstance(cell, int) for cell in present) else float
 
 
 def _as_kind(cell: Cell, kind: type) -> Cell:
