@@ -32,11 +32,12 @@ def migrate(data: dict[str, Any], *, where: str) -> dict[str, Any]:
         raise BundleError(f"{where}: manifest.json has no schema_version")
     if version > SCHEMA_VERSION:
         writer = data.get("molscore_version")
-        by = f", written by molscore {writer[:40]}" if isinstance(writer, str) else ""
+        needed = (
+            f"molscore {writer[:40]} or later" if isinstance(writer, str) else "a later molscore"
+        )
         raise BundleError(
-            f"{where}: bundle schema {version}{by}; this molscore reads schemas up to "
-            f"{SCHEMA_VERSION}: install molscore {writer[:40] if by else 'of a later version'}"
-            f"{' or later' if by else ''}"
+            f"{where}: bundle schema {version}; this molscore reads schemas up to "
+            f"{SCHEMA_VERSION}: install {needed}"
         )
     while version < SCHEMA_VERSION:
         step = MIGRATIONS.get(version)

@@ -4,6 +4,7 @@ One thread, no spinning, nothing on stderr, nothing read from a disk: graph and 
 bytes in memory. Importing this module does not import ONNX Runtime.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 from molscore.bundle.signature import OUTPUT
 from molscore.bundle.tensors import Arrays
+
+Inputs = dict[str, NDArray[Any]]
 
 _FATAL: Final = 4  # ONNX Runtime's severities end here; errors come back as exceptions
 
@@ -27,7 +30,7 @@ class OnnxSession:
         self._session = session
         self._held = held
 
-    def run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
+    def run(self, inputs: Inputs) -> NDArray[np.float32]:
         """Return the output, float32 [n_graphs, n_targets]."""
         result: NDArray[np.float32] = self._session.run([OUTPUT], inputs)[0]
         return result
@@ -49,6 +52,31 @@ def open_session(
     """
     import onnxruntime  # noqa: PLC0415 (0.1 s; only a prediction needs it)
 
+    options = _options(threads)
+    chosen = _external_names(raw) if names is None else names
+    values = [onnxruntime.OrtValue.ortvalue_from_numpy(_owned(weights[n])) for n in chosen]
+    options.add_external_initializers(list(chosen), values)
+    session = onnxruntime.InferenceSession(raw, options, providers=["CPUExecutionProvider"])
+    return OnnxSession(session, values)
+
+
+def open_standalone(raw: bytes) -> Callable[[Inputs], dict[str, NDArray[Any]]]:
+    """Return a function that runs a stand-alone graph of ours: inputs to outputs, by name."""
+    import onnxruntime  # noqa: PLC0415 (as above)
+
+    session = onnxruntime.InferenceSession(raw, _options(1), providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+
+    def run(inputs: Inputs) -> dict[str, NDArray[Any]]:
+        return dict(zip(names, session.run(names, inputs), strict=True))
+
+    return run
+
+
+def _options(threads: int) -> Any:
+    """Session options: no spinning, no pinned threads, nothing on stderr."""
+    import onnxruntime  # noqa: PLC0415 (as above)
+
     onnxruntime.set_default_logger_severity(_FATAL)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -56,11 +84,7 @@ def open_session(
     options.log_severity_level = _FATAL
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    chosen = _external_names(raw) if names is None else names
-    values = [onnxruntime.OrtValue.ortvalue_from_numpy(_owned(weights[n])) for n in chosen]
-    options.add_external_initializers(list(chosen), values)
-    session = onnxruntime.InferenceSession(raw, options, providers=["CPUExecutionProvider"])
-    return OnnxSession(session, values)
+    return options
 
 
 def _owned(array: NDArray[Any]) -> NDArray[Any]:

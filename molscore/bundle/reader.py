@@ -22,6 +22,9 @@ from molscore.bundle.tensors import Arrays, TensorSpec, read_tensors
 from molscore.errors import BundleError
 
 SCALER_PREFIX: Final = "descriptors/"
+"""`descriptors/{i}/{key}` is an array of the descriptor scaler of expert i."""
+
+SCALER_KEYS: Final = ("lower", "upper", "median", "mean", "scale")
 _MANIFEST: Final = "manifest.json"
 
 
@@ -60,10 +63,9 @@ class Bundle:
         prefix = f"expert{index}/"
         return {name: self._weights[prefix + name] for name in self.manifest.tensors}
 
-    def scaler_arrays(self) -> Arrays:
-        """Return the arrays of the descriptor scaler, without their prefix."""
-        n = len(SCALER_PREFIX)
-        return {k[n:]: v for k, v in self.arrays.items() if k.startswith(SCALER_PREFIX)}
+    def scaler_arrays(self, index: int) -> Arrays:
+        """Return the arrays of one expert's descriptor scaler, float64 [n_descriptors] each."""
+        return {key: self.arrays[f"{SCALER_PREFIX}{index}/{key}"] for key in SCALER_KEYS}
 
 
 def load_bundle(path: str | Path) -> Bundle:
@@ -156,7 +158,7 @@ def check_parts(manifest: Manifest, weights: Arrays, arrays: Arrays, *, where: s
             )
         if not _finite(array):
             raise BundleError(f"{where}: {name!r} holds NaN or infinite weights")
-    _check_scaler(manifest, arrays, where)
+    _check_scalers(manifest, arrays, where)
 
 
 def _check_members(manifest: Manifest, members: dict[str, bytes], where: str) -> None:
@@ -175,22 +177,22 @@ def _check_members(manifest: Manifest, members: dict[str, bytes], where: str) ->
             raise BundleError(f"{where}: {name} does not match its hash: the file is damaged")
 
 
-def _check_scaler(manifest: Manifest, arrays: Arrays, where: str) -> None:
-    scaler = {k: v for k, v in arrays.items() if k.startswith(SCALER_PREFIX)}
-    if not manifest.n_descriptors:
-        if scaler:
-            raise BundleError(f"{where}: a descriptor scaler in a model without descriptors")
-        return
-    for name in ("lower", "upper", "median", "mean", "scale"):
-        array = scaler.get(SCALER_PREFIX + name)
-        if array is None:
-            raise BundleError(f"{where}: the descriptor scaler has no {name!r}")
+def _check_scalers(manifest: Manifest, arrays: Arrays, where: str) -> None:
+    """Check that every expert has a descriptor scaler that fits, or that none has one."""
+    n_experts = manifest.n_experts if manifest.n_descriptors else 0
+    expected = {f"{SCALER_PREFIX}{i}/{key}" for i in range(n_experts) for key in SCALER_KEYS}
+    found = {name for name in arrays if name.startswith(SCALER_PREFIX)}
+    if found != expected:
+        name = sorted(found ^ expected)[0]
+        raise BundleError(f"{where}: descriptor scaler {name[:80]!r} is missing or unexpected")
+    for name in expected:
+        array = arrays[name]
         if array.dtype != np.float64 or array.shape != (manifest.n_descriptors,):
-            raise BundleError(f"{where}: {name!r} of the descriptor scaler has a wrong shape")
+            raise BundleError(f"{where}: {name!r} has a wrong dtype or shape")
         if not _finite(array):
-            raise BundleError(f"{where}: {name!r} of the descriptor scaler is not finite")
-    if not (scaler[SCALER_PREFIX + "scale"] > 0).all():
-        raise BundleError(f"{where}: a scale of the descriptor scaler is not positive")
+            raise BundleError(f"{where}: {name!r} is not finite")
+        if name.endswith("/scale") and not (array > 0).all():
+            raise BundleError(f"{where}: {name!r} is not positive")
 
 
 def _finite(array: NDArray[Any]) -> bool:

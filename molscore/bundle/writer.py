@@ -2,8 +2,6 @@
 
 import dataclasses
 import hashlib
-import os
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,8 @@ from molscore.bundle.manifest import Manifest, Member
 from molscore.bundle.reader import check_parts, parse_bundle
 from molscore.bundle.strict_json import dump_object
 from molscore.bundle.tensors import Arrays, TensorSpec, write_tensors
-from molscore.errors import BundleError, ConfigError, MolscoreError
+from molscore.data.outputs import Output
+from molscore.errors import BundleError
 
 ExpertWeights = Mapping[str, NDArray[Any]]
 
@@ -52,11 +51,14 @@ def save_bundle(
             the graph does not fit them.
         MolscoreError: when the file cannot be written.
     """
-    path = Path(path)
-    if path.exists() and not force:
-        raise ConfigError(f"{path} exists: choose another --output or use --force")
     raw = pack_bundle(manifest, experts=experts, onnx=onnx, arrays=arrays)
-    _replace(path, raw)
+    output = Output(path, force=force)
+    try:
+        output.write(raw)
+    except BaseException:
+        output.discard()
+        raise
+    output.commit()
     return hashlib.sha256(raw).hexdigest()
 
 
@@ -98,19 +100,3 @@ def pack_bundle(
     raw = pack({"manifest.json": text, **members})
     parse_bundle(raw, where="new bundle")
     return raw
-
-
-def _replace(path: Path, raw: bytes) -> None:
-    """Write `raw` beside `path`, flush it to the disk and rename it over `path`."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        # Created like any new file, so that the umask decides who may read it.
-        with temporary.open("xb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise MolscoreError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)

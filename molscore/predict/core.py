@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from molscore.bundle.reader import Bundle
+from molscore.bundle.summary import Floats, combine, to_reported
 from molscore.chem.graph import featurize
 from molscore.chem.packed import MolGraph, PackedGraphs
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles
@@ -27,8 +28,6 @@ ATOMS_PER_MOLECULE: Final = 32
 
 RowStatus = Literal["ok", "empty", "invalid_smiles", "unsupported", "malformed", "failed"]
 """`malformed`: the record itself is broken; `failed`: a molecule without a finite prediction."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +124,20 @@ def _predict_molecules(
 
 
 def _descriptors(molecules: list[Molecule], bundle: Bundle) -> NDArray[np.float32] | None:
-    """Return scaled descriptors, float32 [n, n_descriptors], if the model takes any."""
-    names = bundle.manifest.descriptor_names
-    if not names:
+    """Return descriptors scaled for each expert, float32 [n_experts, n, n_descriptors], or None."""
+    manifest = bundle.manifest
+    if not manifest.descriptor_names:
         return None
     # Here, because RDKit's descriptor modules cost start-up and most models take none.
     from molscore.chem.descriptors import DescriptorScaler, compute_descriptors  # noqa: PLC0415
 
-    scaler = DescriptorScaler.from_arrays(bundle.scaler_arrays())
-    return scaler.transform(compute_descriptors(molecules, names))
+    raw = compute_descriptors(molecules, manifest.descriptor_names)
+    return np.stack(
+        [
+            DescriptorScaler.from_arrays(bundle.scaler_arrays(i)).transform(raw)
+            for i in range(manifest.n_experts)
+        ]
+    )
 
 
 def _batches(n_atoms: NDArray[np.int64], batch_size: int) -> Iterator[NDArray[np.int64]]:
@@ -156,7 +160,7 @@ def _run(
     batch: NDArray[np.int64],
 ) -> Iterator[tuple[NDArray[np.int64], Outputs | str]]:
     """Run a batch; where the engine fails, run its molecules one by one to find the culprit."""
-    extra = None if descriptors is None else np.ascontiguousarray(descriptors[batch])
+    extra = None if descriptors is None else descriptors[:, batch]
     try:
         yield batch, engine.run(packed.batch(batch), extra)
     except MolscoreError:  # the model itself cannot be used
@@ -183,31 +187,6 @@ def _report(
             else:
                 result.status[row] = "failed"
                 result.error[row] = f"the prediction of {target.name!r} is not a finite number"
-
-
-def to_reported(outputs: NDArray[np.float32], target: Target) -> Floats:
-    """Return raw outputs of one target as probabilities, or in the unit of the table."""
-    raw = outputs.astype(np.float64)
-    with np.errstate(all="ignore"):  # what overflows is found and reported by the caller
-        if target.kind == "classification":
-            return 1.0 / (1.0 + np.exp(-raw))
-        return target.inverse(raw)
-
-
-def combine(reported: Floats) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation over the experts.
-
-    Args:
-        reported: float64 [n_experts, ...].
-
-    Returns:
-        Mean and sample standard deviation, [...]; the latter is NaN for a single expert.
-    """
-    with np.errstate(all="ignore"):
-        mean = reported.mean(axis=0)
-        if len(reported) == 1:
-            return mean, np.full_like(mean, np.nan)
-        return mean, reported.std(axis=0, ddof=1)
 
 
 def _words(error: BaseException) -> str:

@@ -27,7 +27,8 @@ class Engine(Protocol):
 
         Args:
             arrays: a batch of at least one molecule.
-            descriptors: float32 [n_graphs, n_descriptors], scaled; None if the model takes none.
+            descriptors: float32 [n_experts, n_graphs, n_descriptors], scaled for each expert;
+                None if the model takes none.
         """
         ...
 
@@ -51,9 +52,12 @@ class OnnxEngine:
     def run(self, arrays: GraphArrays, descriptors: NDArray[np.float32] | None) -> Outputs:
         """See `Engine.run`."""
         inputs: dict[str, NDArray[Any]] = arrays._asdict()
-        if descriptors is not None:
-            inputs["descriptors"] = descriptors
-        return np.stack([session.run(inputs) for session in self._sessions])
+        outputs = []
+        for index, session in enumerate(self._sessions):
+            if descriptors is not None:
+                inputs["descriptors"] = descriptors[index]
+            outputs.append(session.run(inputs))
+        return np.stack(outputs)
 
 
 class TorchEngine:
@@ -83,10 +87,16 @@ class TorchEngine:
         """See `Engine.run`."""
         from molscore.nn.batch import GraphBatch  # noqa: PLC0415 (imports torch)
 
-        batch = GraphBatch.from_arrays(arrays, descriptors, self.device)
+        batch = GraphBatch.from_arrays(arrays, device=self.device)
+        outputs = []
         with self._torch.inference_mode():
-            outputs = self._torch.stack([expert(batch) for expert in self._experts])
-        result: Outputs = outputs.cpu().numpy()
+            for index, expert in enumerate(self._experts):
+                if descriptors is not None:
+                    extra = self._torch.from_numpy(descriptors[index]).to(self.device)
+                    batch = batch._replace(descriptors=extra)
+                outputs.append(expert(batch))
+            stacked = self._torch.stack(outputs)
+        result: Outputs = stacked.cpu().numpy()
         return result
 
     def _build(self, bundle: Bundle, index: int) -> "torch.nn.Module":

@@ -18,12 +18,14 @@ class OutputLayout:
 
     Attributes:
         columns: all names, in order.
+        numbers: those of ours that hold numbers.
         kept: positions of the input columns that pass through.
         replaced: input columns dropped because an earlier prediction wrote them.
         renamed: our name -> the name used, where the input has a column of that name.
     """
 
     columns: list[str]
+    numbers: list[str]
     kept: list[int]
     replaced: list[str]
     renamed: dict[str, str]
@@ -55,6 +57,7 @@ def output_layout(columns: Sequence[str], targets: Sequence[Target]) -> OutputLa
         names.append(free)
     return OutputLayout(
         columns=[*(columns[i] for i in kept), *names],
+        numbers=names[: len(predictions)],
         kept=kept,
         replaced=[columns[i] for i in sorted(old)],
         renamed=renamed,

@@ -4,6 +4,7 @@ Each worker has a thread in the parent that sends it a chunk and waits for the a
 worker that dies is noticed at once: its pipe ends.
 """
 
+import contextlib
 import json
 import os
 import queue
@@ -144,7 +145,8 @@ class WorkerPool:
         for process in self._processes:
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
-                    _close(stream)
+                    with contextlib.suppress(OSError):  # unsent bytes for a dead worker
+                        stream.close()
 
 
 def _start() -> "subprocess.Popen[bytes]":
@@ -184,10 +186,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _close(stream: Any) -> None:
-    try:
-        stream.close()
-    except OSError:  # unsent bytes for a dead worker
-        pass

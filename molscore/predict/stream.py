@@ -16,7 +16,7 @@ from molscore.data.writers import TableWriter
 from molscore.errors import ConfigError
 from molscore.predict.core import BATCH_SIZE, ChunkResult, predict_chunk
 from molscore.predict.cpus import available_cpus
-from molscore.predict.engine import Engine, open_engine
+from molscore.predict.engine import Engine, OnnxEngine, open_engine
 from molscore.predict.layout import output_layout
 from molscore.predict.pool import WorkerPool
 from molscore.predict.worker import Task
@@ -68,7 +68,7 @@ def predict_stream(
     writer: TableWriter,
     bundle: Bundle,
     *,
-    engine: str = "onnx",
+    engine: str | Engine = "onnx",
     device: str = "auto",
     workers: int = 0,
     chunk_rows: int = CHUNK_ROWS,
@@ -81,7 +81,7 @@ def predict_stream(
         reader: the table, not yet iterated.
         writer: opened with the columns of `output_layout(reader.columns, targets)`.
         bundle: the model.
-        engine: `onnx` or `torch`.
+        engine: `onnx` or `torch`, or one that is open already.
         device: of the torch engine.
         workers: processes; 0 takes one per available CPU, 1 stays in this process. The torch
             engine always stays in this process.
@@ -124,7 +124,7 @@ def predict_chunks(
     chunks: Iterable[list[str]],
     bundle: Bundle,
     *,
-    engine: str = "onnx",
+    engine: str | Engine = "onnx",
     device: str = "auto",
     workers: int = 0,
     batch_size: int = BATCH_SIZE,
@@ -138,8 +138,8 @@ def predict_chunks(
         raise ConfigError(f"workers must be 0 (one per CPU) or more, got {workers}")
     if batch_size < 1:
         raise ConfigError(f"batch_size must be at least 1, got {batch_size}")
-    ready = open_engine(bundle, engine, device)
-    alone = engine != "onnx" or bundle.path is None
+    ready = open_engine(bundle, engine, device) if isinstance(engine, str) else engine
+    alone = bundle.path is None or not isinstance(ready, OnnxEngine)
     n_workers = 1 if alone else workers or available_cpus()
     tasks = _numbered(chunks)
     yield from _serial(islice(tasks, 1), bundle, ready, batch_size)

@@ -1,0 +1,203 @@
+"""One ONNX graph for other programs: all experts, their weights, units as in the table.
+
+    x (codes) -> expert_1 ... expert_E -> per target: sigmoid, or the transform undone
+              -> mean, sd over the experts
+
+The experts are copies of the bundle's skeleton with their weights inside; the last part
+computes in double precision, as `molscore.predict` does.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from molscore.bundle.reader import Bundle
+from molscore.bundle.signature import OPSET, OUTPUT, Port, input_ports
+from molscore.data.targets import Target
+from molscore.errors import ExportError
+
+if TYPE_CHECKING:
+    from onnx import NodeProto, TensorProto
+
+_DESCRIPTORS: Final = "descriptors"
+_IR_VERSION: Final = 10
+_FLOAT, _DOUBLE = 1, 11  # onnx.TensorProto.DataType
+
+
+def standalone_inputs(n_descriptors: int) -> tuple[Port, ...]:
+    """Return the inputs: those of an expert, with descriptors as RDKit gives them (NaN too)."""
+    return tuple(
+        Port(port.name, "float64", port.shape) if port.name == _DESCRIPTORS else port
+        for port in input_ports(n_descriptors)
+    )
+
+
+def standalone_outputs(n_experts: int, n_targets: int) -> tuple[Port, ...]:
+    """Return the outputs: `mean`, and with several experts `sd`."""
+    shape = ("graphs", n_targets)
+    mean, sd = Port("mean", "float32", shape), Port("sd", "float32", shape)
+    return (mean, sd) if n_experts > 1 else (mean,)
+
+
+class _Graph:
+    """Nodes and constants while a graph is put together."""
+
+    def __init__(self) -> None:
+        self.nodes: list[NodeProto] = []
+        self.constants: list[TensorProto] = []
+
+    def constant(self, name: str, value: NDArray[Any]) -> str:
+        from onnx.numpy_helper import from_array  # noqa: PLC0415
+
+        self.constants.append(from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def add(self, op: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
+        from onnx.helper import make_node  # noqa: PLC0415
+
+        self.nodes.append(make_node(op, list(inputs), [output], name=output, **attributes))
+        return output
+
+
+def compose_standalone(bundle: Bundle) -> bytes:
+    """Return all experts of a bundle as one ONNX model that needs nothing else.
+
+    Raises:
+        ExportError: when the composed graph is not valid ONNX.
+    """
+    from onnx import checker, helper  # noqa: PLC0415
+
+    manifest = bundle.manifest
+    graph = _Graph()
+    outputs = [_add_expert(graph, bundle, i) for i in range(manifest.n_experts)]
+    _add_summary(graph, outputs, manifest.targets)
+    model = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            "molscore",
+            [_value(port) for port in standalone_inputs(manifest.n_descriptors)],
+            [_value(port) for port in standalone_outputs(manifest.n_experts, manifest.n_targets)],
+            initializer=graph.constants,
+        ),
+        producer_name="molscore",
+        producer_version=manifest.molscore_version,
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=_IR_VERSION,
+    )
+    helper.set_model_props(
+        model,
+        {
+            "molscore_model": manifest.name,
+            "molscore_sha256": bundle.sha256,
+            "targets": ", ".join(target.name for target in manifest.targets),
+        },
+    )
+    try:
+        checker.check_model(model, full_check=True)
+    except Exception as error:
+        raise ExportError(f"the composed graph is not valid ONNX: {error}") from error
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def _value(port: Port) -> Any:
+    from onnx.helper import make_tensor_value_info, np_dtype_to_tensor_dtype  # noqa: PLC0415
+
+    return make_tensor_value_info(
+        port.name, np_dtype_to_tensor_dtype(np.dtype(port.dtype)), list(port.shape)
+    )
+
+
+def _add_scaler(graph: _Graph, bundle: Bundle, index: int) -> str:
+    """Impute, clip and scale: what `molscore.chem.descriptors.DescriptorScaler` does."""
+    at = f"scaler{index}"
+    name = {
+        key: graph.constant(f"{at}/{key}", value)
+        for key, value in bundle.scaler_arrays(index).items()
+    }
+    missing = graph.add("IsNaN", [_DESCRIPTORS], f"{at}/missing")
+    x = graph.add("Where", [missing, name["median"], _DESCRIPTORS], f"{at}/imputed")
+    x = graph.add("Max", [x, name["lower"]], f"{at}/raised")
+    x = graph.add("Min", [x, name["upper"]], f"{at}/clipped")
+    x = graph.add("Sub", [x, name["mean"]], f"{at}/centred")
+    x = graph.add("Div", [x, name["scale"]], f"{at}/scaled")
+    return graph.add("Cast", [x], f"{at}/descriptors", to=_FLOAT)
+
+
+def _add_expert(graph: _Graph, bundle: Bundle, index: int) -> str:
+    """Copy the skeleton under names of its own and return the name of its output."""
+    from onnx import ModelProto, NodeProto, TensorProto  # noqa: PLC0415
+
+    skeleton = ModelProto.FromString(bundle.onnx).graph
+    weights = bundle.expert_weights(index)
+    shared = {port.name: port.name for port in input_ports(bundle.manifest.n_descriptors)}
+    if _DESCRIPTORS in shared:
+        shared[_DESCRIPTORS] = _add_scaler(graph, bundle, index)
+
+    def renamed(name: str) -> str:
+        # An empty name stands for an optional input that is not given.
+        return shared.get(name, f"expert{index}/{name}") if name else name
+
+    for tensor in skeleton.initializer:
+        if tensor.name in bundle.onnx_weights:
+            graph.constant(renamed(tensor.name), weights[tensor.name])
+        else:
+            copy = TensorProto()
+            copy.CopyFrom(tensor)
+            copy.name = renamed(tensor.name)
+            graph.constants.append(copy)
+    for node in skeleton.node:
+        twin = NodeProto()
+        twin.CopyFrom(node)
+        twin.name = f"expert{index}/{node.name}"
+        twin.input[:] = [renamed(name) for name in node.input]
+        twin.output[:] = [renamed(name) for name in node.output]
+        graph.nodes.append(twin)
+    return renamed(OUTPUT)
+
+
+def _add_summary(graph: _Graph, outputs: list[str], targets: Sequence[Target]) -> None:
+    """From raw outputs [n_graphs, n_targets] of each expert to `mean` and `sd`."""
+    first = graph.constant("summary/axis", np.array([0]))
+    rows = [graph.add("Unsqueeze", [name, first], f"{name}_row") for name in outputs]
+    stacked = graph.add("Concat", rows, "summary/raw", axis=0)
+    double = graph.add("Cast", [stacked], "summary/double", to=_DOUBLE)
+    reported = _add_inverse(graph, double, targets)
+    mean = graph.add("ReduceMean", [reported, first], "summary/mean", keepdims=0)
+    graph.add("Cast", [mean], "mean", to=_FLOAT)
+    if len(outputs) == 1:
+        return
+    centred = graph.add("Sub", [reported, mean], "summary/centred")
+    squares = graph.add("Mul", [centred, centred], "summary/squares")
+    total = graph.add("ReduceSum", [squares, first], "summary/total", keepdims=0)
+    count = graph.constant("summary/count", np.array(len(outputs) - 1.0))
+    variance = graph.add("Div", [total, count], "summary/variance")
+    graph.add("Cast", [graph.add("Sqrt", [variance], "summary/sd")], "sd", to=_FLOAT)
+
+
+def _add_inverse(graph: _Graph, raw: str, targets: Sequence[Target]) -> str:
+    """Undo transforms and squash logits, target by target along the last axis."""
+    columns = []
+    for t, target in enumerate(targets):
+        index = graph.constant(f"target{t}/index", np.array([t]))
+        x = graph.add("Gather", [raw, index], f"target{t}/raw", axis=2)
+        kind = "sigmoid" if target.kind == "classification" else target.transform
+        columns.append(_inverse(graph, x, kind, f"target{t}"))
+    return graph.add("Concat", columns, "summary/reported", axis=2)
+
+
+def _inverse(graph: _Graph, x: str, kind: str, prefix: str) -> str:
+    if kind == "none":
+        return x
+    if kind == "sigmoid":
+        return graph.add("Sigmoid", [x], f"{prefix}/reported")
+    if kind == "ln":
+        return graph.add("Exp", [x], f"{prefix}/reported")
+    if kind == "log10":
+        ten = graph.constant(f"{prefix}/ten", np.array(10.0))
+        return graph.add("Pow", [ten, x], f"{prefix}/reported")
+    if kind == "log1p":
+        one = graph.constant(f"{prefix}/one", np.array(1.0))
+        return graph.add("Sub", [graph.add("Exp", [x], f"{prefix}/exp"), one], f"{prefix}/reported")
+    raise ExportError(f"the transform {kind!r} has no ONNX form")
