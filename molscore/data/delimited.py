@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from molscore.data.records import RawRecord
-from molscore.data.streams import reading
+from molscore.data.streams import READ_ERRORS, read_error
 from molscore.errors import InputError
 
 MAX_LINE_CHARS: Final = 1 << 24
@@ -39,10 +39,12 @@ class LineFeed:
         if self._back:
             self.line += 1
             return self._back.popleft()
-        with reading(f"{self.name}, after line {self.line}"):
+        try:
             text = self._stream.readline(MAX_LINE_CHARS)
             if self._bare_cr and text == "\r\n":
                 text = self._stream.readline(MAX_LINE_CHARS)
+        except READ_ERRORS as error:
+            raise read_error(f"{self.name}, after line {self.line}", error) from None
         if not text:
             return None
         self.line += 1

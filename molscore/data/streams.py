@@ -167,20 +167,28 @@ def _open_file(path: Path) -> IO[bytes]:
         raise InputError(f"{path} cannot be opened: {_reason(error)}") from None
 
 
+READ_ERRORS: Final = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeError, OSError)
+
+
+def read_error(name: str, error: Exception) -> InputError:
+    """Say in words what went wrong while bytes were read or decoded."""
+    if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):
+        return InputError(f"{name}: damaged or cut gzip data ({error})")
+    if isinstance(error, UnicodeError):
+        encoding = getattr(error, "encoding", "?")
+        return InputError(
+            f"{name}: not valid text in the encoding {encoding} ({error}); --encoding names another"
+        )
+    return InputError(f"{name} cannot be read: {_reason(error)}")
+
+
 @contextmanager
 def reading(name: str) -> Iterator[None]:
     """Turn what can go wrong while bytes are read or decoded into an `InputError`."""
     try:
         yield
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{name}: damaged or cut gzip data ({error})") from None
-    except UnicodeError as error:
-        raise InputError(
-            f"{name}: not valid text in the encoding {getattr(error, 'encoding', '?')} ({error}); "
-            "--encoding names another"
-        ) from None
-    except OSError as error:
-        raise InputError(f"{name} cannot be read: {_reason(error)}") from None
+    except READ_ERRORS as error:
+        raise read_error(name, error) from None
 
 
 def _reason(error: Exception) -> str:
