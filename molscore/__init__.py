@@ -1,5 +1,57 @@
-"""molscore: molecular property prediction from SMILES with SCORE graph networks."""
+"""molscore: molecular property prediction from SMILES with SCORE graph networks.
 
-from importlib.metadata import version as _version
+    import molscore
 
-__version__ = _version("molscore")
+    molscore.train("esol.csv", output="esol.molscore")
+    molscore.load("esol.molscore").predict(["CCO", "c1ccccc1O"])
+
+Everything here is imported on first use, so that `import molscore` costs nothing.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from molscore.api import Predictor, evaluate, export, load, train
+
+__all__ = ["Predictor", "__version__", "evaluate", "export", "load", "train"]
+
+
+class _CallablePackage(ModuleType):
+    """The folder `molscore.train`, which can also be called: `molscore.train(...)`."""
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Train a model, see `molscore.api.train`."""
+        return import_module("molscore.api").train(*args, **options)
+
+
+class _Package(ModuleType):
+    """This module, which makes its subpackage `train` callable.
+
+    Python binds a subpackage to its parent whenever it is first imported, and that would hide
+    a function of the same name.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "train" and isinstance(value, ModuleType):
+            value.__class__ = _CallablePackage
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("molscore")
+    if name == "train":
+        return import_module("molscore.train")
+    if name in __all__:
+        return getattr(import_module("molscore.api"), name)
+    raise AttributeError(f"module 'molscore' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

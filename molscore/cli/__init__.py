@@ -1,1 +1,1 @@
-"""molscore.cli"""
+"""The Typer app, one file per command: options -> configuration -> API call -> writer."""

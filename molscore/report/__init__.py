@@ -1,1 +1,1 @@
-"""molscore.report"""
+"""Reports: what a run or a model looks like to a reader."""

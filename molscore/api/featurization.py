@@ -1,0 +1,207 @@
+"""Features of a table of structures: what a model sees, written to a file."""
+
+import io
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from molscore.api.columns import free_names
+from molscore.api.prediction import log_table
+from molscore.chem.descriptors import DESCRIPTOR_NAMES, compute_descriptors
+from molscore.chem.features import ATOM_FEATURES, BOND_FEATURES, FEATURIZER_VERSION, Feature
+from molscore.chem.graph import featurize
+from molscore.chem.packed import MolGraph, PackedGraphs
+from molscore.chem.parse import Molecule, ParseFailure, parse_smiles
+from molscore.chem.policy import ChemPolicy
+from molscore.chem.version import rdkit_version
+from molscore.data.outputs import Output
+from molscore.data.records import Record, TableOptions, TableReader
+from molscore.data.tables import open_table, open_writer
+from molscore.data.writers import OutputFormat
+from molscore.errors import ConfigError
+from molscore.predict.stream import CHUNK_ROWS, MAX_FAILURES, Failure, Summary
+
+FeatureKind = Literal["descriptors", "graphs"]
+
+_NO_ATOMS: Final = MolGraph(
+    np.empty((0, len(ATOM_FEATURES)), np.uint8),
+    np.empty((0, 2), np.int32),
+    np.empty((0, len(BOND_FEATURES)), np.uint8),
+)
+_TABLE: Final = TableOptions()
+_POLICY: Final = ChemPolicy()
+
+Cell = str | float | int | None
+Parsed = list[tuple[Record, Molecule | ParseFailure | str]]
+"""Records with their molecule, why there is none, or what is wrong with the record itself."""
+
+
+def featurize_table(
+    source: str | Path,
+    output: str | Path = "-",
+    *,
+    kind: FeatureKind = "descriptors",
+    table: TableOptions = _TABLE,
+    policy: ChemPolicy = _POLICY,
+    output_format: OutputFormat = "auto",
+    force: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Summary:
+    """Write the features of every row of a table; rows are neither lost, added nor moved.
+
+    `descriptors` writes a table: the input columns, the RDKit descriptors (blank where
+    undefined), `status` and `error`. `graphs` writes an `.npz` file that numpy loads without
+    pickle: the arrays of `molscore.chem.packed.PackedGraphs` with one graph a row (without
+    atoms where there is no molecule), `failed_row`, `failed_status` and `failed_error` for the
+    rows without one, and `about`, a JSON text with what every code means.
+
+    Args:
+        source: a table, or "-" for stdin.
+        output: a file; or, for descriptors, "-" for stdout.
+        kind: what to write.
+        table: how to read `source`.
+        policy: how molecules are standardised.
+        output_format: of descriptors; overrides the suffix.
+        force: replace an existing file.
+        progress: told the number of rows done.
+
+    Raises:
+        InputError: when the table cannot be read.
+        ConfigError: on options that cannot be used, or an output file in the way.
+    """
+    if kind == "graphs":
+        _check_npz(output, output_format)
+    summary = Summary()
+    with open_table(source, table) as reader:
+        log_table(reader)
+        chunks = _parsed_chunks(reader, policy, summary, progress)
+        if kind == "graphs":
+            _write_graphs(chunks, output, policy, force)
+        else:
+            _write_descriptors(chunks, reader.columns, output, output_format, force)
+    return summary
+
+
+def _parsed_chunks(
+    reader: TableReader,
+    policy: ChemPolicy,
+    summary: Summary,
+    progress: Callable[[int], None] | None,
+) -> Iterator[Parsed]:
+    """Yield parsed records chunk by chunk; count a chunk once its features are written."""
+    records = iter(reader)
+    while batch := list(islice(records, CHUNK_ROWS)):
+        chunk: Parsed = [
+            (r, r.problem or parse_smiles(r.fields[reader.smiles_index], policy, r.row))
+            for r in batch
+        ]
+        yield chunk
+        for record, parsed in chunk:
+            status, reason = _status(parsed)
+            summary.n_read += 1
+            summary.counts[status] += 1
+            summary.n_ok += status == "ok"
+            if status != "ok" and len(summary.failures) < MAX_FAILURES:
+                smiles = record.fields[reader.smiles_index]
+                summary.failures.append(Failure(record.row, record.line, smiles, status, reason))
+        if progress is not None:
+            progress(summary.n_read)
+
+
+def _status(parsed: Molecule | ParseFailure | str) -> tuple[str, str]:
+    if isinstance(parsed, Molecule):
+        return "ok", ""
+    return ("malformed", parsed) if isinstance(parsed, str) else (parsed.status, parsed.reason)
+
+
+def _write_descriptors(
+    chunks: Iterator[Parsed],
+    columns: Sequence[str],
+    output: str | Path,
+    output_format: OutputFormat,
+    force: bool,
+) -> None:
+    names = free_names(columns, [*DESCRIPTOR_NAMES, "status", "error"])
+    with open_writer(
+        output,
+        [*columns, *names],
+        format=output_format,
+        force=force,
+        number_columns=names[:-2],
+    ) as writer:
+        for chunk in chunks:
+            molecules = [parsed for _, parsed in chunk if isinstance(parsed, Molecule)]
+            values = iter(compute_descriptors(molecules).tolist() if molecules else [])
+            rows: list[list[Cell]] = []
+            for record, parsed in chunk:
+                numbers: list[Any] = [None] * len(DESCRIPTOR_NAMES)
+                if isinstance(parsed, Molecule):
+                    numbers = [v if math.isfinite(v) else None for v in next(values)]
+                rows.append([*record.fields, *numbers, *_status(parsed)])
+            writer.write(rows)
+
+
+def _check_npz(output: str | Path, output_format: OutputFormat) -> None:
+    if not str(output).lower().endswith(".npz"):
+        raise ConfigError("--kind graphs needs an --output file that ends in .npz")
+    if output_format != "auto":
+        raise ConfigError(f"--output-format {output_format} does not go with --kind graphs")
+
+
+def _write_graphs(
+    chunks: Iterator[Parsed], output: str | Path, policy: ChemPolicy, force: bool
+) -> None:
+    file = Output(output, force=force)
+    try:
+        parts = [PackedGraphs.pack([])]
+        failed: list[tuple[int, str, str]] = []
+        for chunk in chunks:
+            graphs = []
+            for record, parsed in chunk:
+                if isinstance(parsed, Molecule):
+                    graphs.append(featurize(parsed))
+                else:
+                    graphs.append(_NO_ATOMS)
+                    failed.append((record.row, *_status(parsed)))
+            parts.append(PackedGraphs.pack(graphs))
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, allow_pickle=False, **_arrays(parts, failed, policy))
+        file.write(buffer.getvalue())
+        file.commit()
+    except BaseException:
+        file.discard()
+        raise
+
+
+def _arrays(
+    parts: Sequence[PackedGraphs], failed: Sequence[tuple[int, str, str]], policy: ChemPolicy
+) -> dict[str, NDArray[Any]]:
+    packed = PackedGraphs.concatenate(parts)
+    about = {
+        "featurizer_version": FEATURIZER_VERSION,
+        "rdkit_version": rdkit_version(),
+        "policy": policy.to_dict(),
+        "atom_features": _labels(ATOM_FEATURES),
+        "bond_features": _labels(BOND_FEATURES),
+    }
+    return {
+        "atom_codes": packed.atom_codes,
+        "bond_atoms": packed.bond_atoms,
+        "bond_codes": packed.bond_codes,
+        "atom_ptr": packed.atom_ptr,
+        "bond_ptr": packed.bond_ptr,
+        "failed_row": np.array([row for row, _, _ in failed], dtype=np.int64),
+        "failed_status": np.array([status for _, status, _ in failed], dtype=np.str_),
+        "failed_error": np.array([error for _, _, error in failed], dtype=np.str_),
+        "about": np.array(json.dumps(about)),
+    }
+
+
+def _labels(features: Sequence[Feature]) -> dict[str, list[str]]:
+    return {feature.name: list(feature.labels) for feature in features}

@@ -1,0 +1,139 @@
+"""Predict a table from a file or stdin to a file or stdout."""
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from molscore.api.columns import free_names
+from molscore.bundle.reader import Bundle, load_bundle
+from molscore.data.records import TableOptions, TableReader
+from molscore.data.tables import TableWriter, open_table, open_writer
+from molscore.data.writers import OutputFormat
+from molscore.predict.core import BATCH_SIZE
+from molscore.predict.layout import OutputLayout, output_layout
+from molscore.predict.stream import Summary, predict_stream
+
+LOGGER: Final = logging.getLogger(__name__)
+_DEFAULT: Final = TableOptions()
+_JSONL_ENDINGS: Final = (".jsonl", ".ndjson")
+
+Cell = str | float | int | None
+
+
+def predict_table(
+    source: str | Path,
+    model: str | Path,
+    output: str | Path = "-",
+    *,
+    table: TableOptions = _DEFAULT,
+    output_format: OutputFormat = "auto",
+    model_info: bool = False,
+    engine: str = "onnx",
+    device: str = "auto",
+    workers: int = 0,
+    batch_size: int = BATCH_SIZE,
+    force: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Summary:
+    """Predict every row of a table; rows are neither lost, added nor moved.
+
+    Args:
+        source: a table, or "-" for stdin.
+        model: path of a `.molscore` file.
+        output: a file, whose suffix chooses the format, or "-" for stdout (csv).
+        table: how to read `source`.
+        output_format: overrides the suffix.
+        model_info: add the columns `model` and `model_sha256`. JSON lines always carry them.
+        engine: `onnx` or `torch`.
+        device: of the torch engine.
+        workers: processes; 0 takes one per available CPU. The result does not depend on it.
+        batch_size: most molecules in one pass of the model.
+        force: replace an existing output file.
+        progress: told the number of rows done.
+
+    Returns:
+        Counts, and the first failed rows.
+
+    Raises:
+        BundleError: when the model cannot be used.
+        InputError: when the table cannot be read.
+        ConfigError: on options that cannot be used, or an output file in the way.
+        MolscoreError: when a worker dies or the output cannot be written.
+    """
+    bundle = load_bundle(model)
+    with open_table(source, table) as reader:
+        log_table(reader)
+        layout = output_layout(reader.columns, bundle.manifest.targets)
+        _log_layout(layout)
+        appended: list[str] = []
+        if model_info or is_jsonl(output, output_format):
+            appended = free_names(layout.columns, ("model", "model_sha256"))
+        with open_writer(
+            output,
+            [*layout.columns, *appended],
+            format=output_format,
+            force=force,
+            number_columns=layout.columns[len(layout.kept) : -2],
+        ) as writer:
+            return predict_stream(
+                reader,
+                _Appending(writer, _model_cells(bundle)) if appended else writer,
+                bundle,
+                engine=engine,
+                device=device,
+                workers=workers,
+                batch_size=batch_size,
+                progress=progress,
+            )
+
+
+def log_table(reader: TableReader) -> None:
+    """Log how a table is read: guesses worth knowing, and the rest at debug level."""
+    info = reader.info
+    for note in info.notes:
+        LOGGER.info("%s: %s", reader.name, note)
+    facts = {
+        "format": info.format,
+        "separator": repr(info.separator) if info.separator else None,
+        "encoding": info.encoding,
+        "compression": info.compression,
+        "header": "yes" if info.header else "no",
+    }
+    LOGGER.debug(
+        "%s: %s; SMILES in column %s (found by %s)",
+        reader.name,
+        ", ".join(f"{key} {value}" for key, value in facts.items() if value),
+        reader.columns[reader.smiles_index],
+        info.smiles_found_by,
+    )
+
+
+def is_jsonl(output: str | Path, output_format: OutputFormat) -> bool:
+    """Return whether results go out as JSON lines."""
+    if output_format != "auto":
+        return output_format == "jsonl"
+    return str(output).lower().removesuffix(".gz").endswith(_JSONL_ENDINGS)
+
+
+class _Appending(TableWriter):
+    """A writer that adds the same cells to every row; opening and closing stay its owner's."""
+
+    def __init__(self, writer: TableWriter, cells: Sequence[Cell]) -> None:
+        self._writer = writer
+        self._cells = cells
+
+    def write(self, rows: Sequence[Sequence[Cell]]) -> None:
+        """Write rows with the cells behind them."""
+        self._writer.write([[*row, *self._cells] for row in rows])
+
+
+def _model_cells(bundle: Bundle) -> list[Cell]:
+    return [bundle.manifest.name, bundle.sha256]
+
+
+def _log_layout(layout: OutputLayout) -> None:
+    if layout.replaced:
+        LOGGER.info("columns of an earlier prediction are replaced: %s", ", ".join(layout.replaced))
+    for ours, used in layout.renamed.items():
+        LOGGER.info("the table has a column %r already; ours is called %r", ours, used)

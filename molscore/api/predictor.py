@@ -1,0 +1,121 @@
+"""A loaded model for Python programs."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from molscore.bundle.manifest import Manifest
+from molscore.bundle.reader import Bundle, load_bundle
+from molscore.errors import InputError
+from molscore.predict.engine import open_engine
+from molscore.predict.layout import output_layout
+from molscore.predict.stream import CHUNK_ROWS, predict_chunks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Predictor:
+    """A model ready to predict; made by `load`.
+
+    Args:
+        bundle: the checked model.
+        engine: `onnx` or `torch`.
+        device: of the torch engine.
+        workers: processes for long lists; 1 stays in this process, 0 takes the CPUs.
+
+    Raises:
+        ConfigError: when the engine or the device cannot be used here.
+    """
+
+    def __init__(self, bundle: Bundle, *, engine: str, device: str, workers: int) -> None:
+        self._bundle = bundle
+        self._options: dict[str, Any] = {"engine": engine, "device": device, "workers": workers}
+        open_engine(bundle, engine, device)  # an unknown engine is told here, not at first use
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the model says about itself: targets, units, training data, metrics."""
+        return self._bundle.manifest
+
+    @property
+    def model_id(self) -> str:
+        """The first 12 hex digits of the model file's SHA-256."""
+        return self._bundle.model_id
+
+    def __repr__(self) -> str:
+        names = ", ".join(target.name for target in self.manifest.targets)
+        return f"Predictor({self.manifest.name!r}, targets: {names}, id {self.model_id})"
+
+    def predict(self, smiles: "str | Sequence[str] | pd.Series[Any]") -> "pd.DataFrame":
+        """Predict molecules.
+
+        Args:
+            smiles: one SMILES, or n of them. None and NaN are empty rows.
+
+        Returns:
+            n rows in the order given, with the index of a Series kept: `smiles`, then for each
+            target `pred_TARGET` (in its unit; the probability of class 1 for a class) and
+            `pred_TARGET_sd` (standard deviation of the experts, NaN for a single expert), then
+            `status` (`ok`, `empty`, `invalid_smiles`, `unsupported`, `failed`) and `error` (the
+            reason, "" for `ok`). A row without a prediction holds NaN.
+
+        Raises:
+            InputError: when something in `smiles` is not text.
+        """
+        import pandas as pd  # noqa: PLC0415 (0.6 s, and the command line does not need it)
+
+        texts = _as_texts([smiles] if isinstance(smiles, str) else smiles)
+        targets = self.manifest.targets
+        frame = pd.DataFrame(
+            {"smiles": texts}, index=smiles.index if isinstance(smiles, pd.Series) else None
+        )
+        results = list(predict_chunks(chunk_texts(texts), self._bundle, **self._options))
+        columns = output_layout(["smiles"], targets).columns[1:]
+        for t in range(len(targets)):
+            frame[columns[2 * t]] = [float(v) for r in results for v in r.values[:, t]]
+            frame[columns[2 * t + 1]] = [float(v) for r in results for v in r.sd[:, t]]
+        frame[columns[-2]] = [text for r in results for text in r.status]
+        frame[columns[-1]] = [text for r in results for text in r.error]
+        return frame
+
+
+def load(
+    model: str | Path, *, engine: str = "onnx", device: str = "auto", workers: int = 1
+) -> Predictor:
+    """Load a model.
+
+    Args:
+        model: path of a `.molscore` file.
+        engine: `onnx` (the default; never imports torch) or `torch`.
+        device: of the torch engine: `auto`, `cpu`, `cuda` or `mps`.
+        workers: processes for long lists; 1 stays in this process, 0 takes the CPUs.
+
+    Raises:
+        BundleError: when the file is missing, damaged, too new or not to be trusted.
+        ConfigError: when the engine or the device cannot be used here.
+    """
+    return Predictor(load_bundle(model), engine=engine, device=device, workers=workers)
+
+
+def _as_texts(values: "Sequence[str] | pd.Series[Any]") -> list[str]:
+    """Return every value as text; what pandas calls missing (None, NaN, NA) becomes ""."""
+    import pandas as pd  # noqa: PLC0415 (as above)
+
+    texts = []
+    for position, value in enumerate(values):
+        if isinstance(value, str):
+            texts.append(str(value))
+        elif value is None or value is pd.NA or value != value:  # noqa: PLR0124 (NaN alone)
+            texts.append("")
+        else:
+            raise InputError(
+                f"smiles[{position}]: expected text, got {type(value).__name__} {value!r}"
+            )
+    return texts
+
+
+def chunk_texts(texts: list[str]) -> Iterator[list[str]]:
+    """Cut a list where a stream would be cut, so that both give the same predictions."""
+    for start in range(0, len(texts), CHUNK_ROWS):
+        yield texts[start : start + CHUNK_ROWS]

@@ -1,0 +1,212 @@
+"""Train a model on a table."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from molscore.api.options import build_configs
+from molscore.chem.policy import ChemPolicy
+from molscore.data.records import TableOptions
+from molscore.data.targets import LabelledTable, Transform, read_labelled
+from molscore.errors import ConfigError, InputError
+from molscore.nn.config import ModelConfig
+from molscore.train.config import TrainConfig
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from molscore.train.run import TrainResult
+
+LOGGER: Final = logging.getLogger(__name__)
+
+Task = Literal["auto", "regression", "classification"]
+_EXTRA_PACKAGES: Final = frozenset({"torch", "torch_geometric", "onnxscript", "sklearn"})
+
+
+def train(
+    table: "str | Path | pd.DataFrame",
+    *,
+    output: str | Path,
+    run_dir: str | Path | None = None,
+    target: str | Sequence[str] | None = None,
+    task: Task = "auto",
+    transform: Transform = "none",
+    unit: str = "",
+    note: str = "",
+    folds_file: str | Path | None = None,
+    workers: int = 0,
+    device: str = "cpu",
+    strict: bool = False,
+    force: bool = False,
+    resume: bool = False,
+    progress: Callable[[int, int | None], None] | None = None,
+    **options: Any,
+) -> "TrainResult":
+    """Train experts on a table by cross-validation and write them as one bundle.
+
+    Args:
+        table: a file, "-" for stdin, or a DataFrame.
+        output: the `.molscore` file to write.
+        run_dir: folder for out-of-fold predictions, metrics, configuration and checkpoints;
+            `OUTPUT-run` beside the output when not given.
+        target: column or columns to learn; found when not given.
+        task: of the targets; `auto` takes columns of two classes as classification.
+        transform: what a model learns of a regression value: none, log10, ln, log1p.
+        unit: of the values, for people to read.
+        note: endpoint note that predictions carry.
+        folds_file: a table with the columns row, fold; replaces `split` and `folds`.
+        workers: training processes at a time; 0 takes the available CPUs.
+        device: `cpu`, `cuda`, `mps` or `auto`.
+        strict: fail when any row cannot be used, instead of leaving it out.
+        force: replace an existing bundle and run.
+        resume: go on with the run in `run_dir`.
+        progress: told (epochs done, epochs in all).
+        **options: fields of `TableOptions`, `ChemPolicy`, `ModelConfig` and `TrainConfig`, such
+            as `smiles_column`, `salts`, `plan`, `width`, `epochs`, `folds`, `seed`.
+
+    Returns:
+        Where the model is, its cross-validation metrics, and what was left out.
+
+    Raises:
+        ConfigError: on options that cannot be used, or files in the way.
+        InputError: when the table does not allow training.
+        MolscoreError: when a training process fails.
+    """
+    how, policy, model, schedule = build_configs(
+        options, TableOptions, ChemPolicy, ModelConfig, TrainConfig
+    )
+    return train_model(
+        table,
+        output=Path(output),
+        run_dir=None if run_dir is None else Path(run_dir),
+        targets=[target] if isinstance(target, str) else target,
+        task=task,
+        transform=transform,
+        unit=unit,
+        note=note,
+        folds_file=folds_file,
+        table_options=how,
+        policy=policy,
+        model=model,
+        schedule=schedule,
+        workers=workers,
+        device=device,
+        strict=strict,
+        force=force,
+        resume=resume,
+        progress=progress,
+    )
+
+
+def train_model(
+    table: "str | Path | pd.DataFrame",
+    *,
+    output: Path,
+    run_dir: Path | None,
+    targets: Sequence[str] | None,
+    task: Task,
+    transform: str,
+    unit: str,
+    note: str,
+    folds_file: str | Path | None,
+    table_options: TableOptions,
+    policy: ChemPolicy,
+    model: ModelConfig,
+    schedule: TrainConfig,
+    workers: int,
+    device: str,
+    strict: bool,
+    force: bool,
+    resume: bool,
+    progress: Callable[[int, int | None], None] | None,
+) -> "TrainResult":
+    """Train with configurations that are built already; see `train`."""
+    for name, value, known in (
+        ("task", task, get_args(Task)),
+        ("transform", transform, get_args(Transform)),
+    ):
+        if value not in known:
+            raise ConfigError(f"unknown {name} {value!r}; expected one of {', '.join(known)}")
+    with training_extra():
+        from molscore.data.splits import read_folds_file  # noqa: PLC0415 (may need the extra)
+        from molscore.train.run import run_training  # noqa: PLC0415
+
+        labelled = read_labelled(
+            table,
+            table_options,
+            targets=targets,
+            kind=task,
+            transform=transform,  # type: ignore[arg-type] # checked above
+            unit=unit,
+            note=note,
+        )
+        for text in labelled.notes:
+            LOGGER.info("%s: %s", labelled.name, text)
+        if strict:
+            refuse_unusable_rows(labelled, policy)
+        return run_training(
+            labelled,
+            policy=policy,
+            model=model,
+            train=schedule,
+            output=output,
+            run_dir=run_dir or output.with_name(f"{output.stem}-run"),
+            folds=read_folds_file(folds_file, len(labelled)) if folds_file else None,
+            workers=workers,
+            device=device,
+            force=force,
+            resume=resume,
+            log=_log,
+            progress=progress,
+        )
+
+
+def _log(text: str) -> None:
+    """Pass on what a run says; warnings and rows left out are heard under `--quiet` too."""
+    if text.startswith("warning: "):
+        LOGGER.warning("%s", text.removeprefix("warning: "))
+    elif text.startswith("left out: "):
+        LOGGER.warning("%s", text)
+    else:
+        LOGGER.info("%s", text)
+
+
+def refuse_unusable_rows(table: LabelledTable, policy: ChemPolicy) -> None:
+    """Raise for the first row or value that training would leave out.
+
+    Raises:
+        InputError: naming line, text and reason, and how many there are.
+    """
+    from molscore.chem.parse import ParseFailure, parse_smiles  # noqa: PLC0415 (imports RDKit)
+
+    problems = [(r.line, r.text, r.reason) for r in table.rejected]
+    for line, smiles in zip(table.lines, table.smiles, strict=True):
+        parsed = parse_smiles(smiles, policy)
+        if isinstance(parsed, ParseFailure):
+            problems.append((line, smiles, parsed.reason))
+    if problems:
+        line, text, reason = min(problems)
+        raise InputError(
+            f"{table.name}: {len(problems)} rows or values cannot be used and --strict is set; "
+            f"the first is in line {line}: {text}: {reason}"
+        )
+
+
+@contextmanager
+def training_extra() -> Iterator[None]:
+    """Turn the absence of torch and its like into a message that says what to install.
+
+    Raises:
+        ConfigError: when a package of the training extra is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRA_PACKAGES:
+            raise
+        raise ConfigError(
+            f"this needs {package}, which is not installed: pip install 'molscore[train]'"
+        ) from None

@@ -1,0 +1,23 @@
+"""`molscore inspect`."""
+
+import json
+
+import typer
+
+from molscore.cli.options import JsonOption, ModelOption, configured
+
+
+@configured()
+def inspect(*, model: ModelOption, json_: JsonOption = False) -> None:
+    """Show what is in a model: targets, architecture, training data, where its numbers come from.
+
+    The file is checked as it is before a prediction.
+    """
+    from molscore import api  # noqa: PLC0415 (start-up of --help)
+    from molscore.report.text import describe_model  # noqa: PLC0415
+
+    about = api.describe(model)
+    if json_:
+        typer.echo(json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(describe_model(about)))

@@ -1,0 +1,72 @@
+"""Help of every option that stands for a field of a configuration.
+
+Kept apart from the configurations so that those stay free of anything about a command line.
+A field without an entry here is not an option.
+"""
+
+from typing import Final, NamedTuple
+
+from molscore.chem.policy import ChemPolicy
+from molscore.config import Config
+from molscore.data.records import TableOptions
+from molscore.nn.config import ModelConfig
+from molscore.nn.registry import block_names
+from molscore.train.config import TrainConfig
+
+
+class OptionText(NamedTuple):
+    """What `--help` says of an option."""
+
+    help: str
+    metavar: str | None = None
+    """None lets Typer show the type or the allowed values."""
+
+
+OPTION_TEXTS: Final[dict[type[Config], dict[str, OptionText]]] = {
+    TableOptions: {
+        "smiles_column": OptionText("Column that holds SMILES; found when not given.", "COLUMN"),
+        "format": OptionText("Format of FILE; auto goes by suffix and content."),
+        "separator": OptionText("Field separator of FILE; found when not given.", "CHAR"),
+        "encoding": OptionText("Text encoding of FILE; found when not given.", "NAME"),
+        "header": OptionText("Whether the first line names the columns; auto looks at it."),
+        "decimal": OptionText("Decimal mark of numbers in FILE; auto looks at them."),
+        "sheet": OptionText("Sheet of an xlsx file; the first when not given.", "NAME"),
+    },
+    ChemPolicy: {
+        "salts": OptionText("Use every part of a salt, or the parent (largest part) alone."),
+        "neutralize": OptionText("Remove charges that a proton can remove."),
+        "stereo": OptionText("Keep or drop stereochemistry."),
+        "tautomers": OptionText("Take tautomers as written, or the canonical one."),
+    },
+    ModelConfig: {
+        "block": OptionText(f"Block family: {', '.join(block_names())}.", "NAME"),
+        "plan": OptionText(
+            "Depth plan: score, skip05, native, residual, or BLOCKSxSTEPS@DT such as 1x4@0.5.",
+            "PLAN",
+        ),
+        "integrator": OptionText("How a contractive step is taken."),
+        "readout": OptionText("How a molecule is read off its atoms or bonds."),
+        "readout_steps": OptionText("Attention steps of the virtual node.", "N"),
+        "width": OptionText("Width of every hidden state.", "N"),
+        "dropout": OptionText("Probability of state dropout after each update.", "P"),
+        "descriptors": OptionText("Molecule-level descriptors the head also takes."),
+    },
+    TrainConfig: {
+        "epochs": OptionText("Passes over the training part.", "N"),
+        "batch_size": OptionText("Molecules a training step.", "N"),
+        "learning_rate": OptionText("Top of the learning-rate schedule.", "RATE"),
+        "warmup": OptionText("Share of the steps in which the rate climbs to its top.", "SHARE"),
+        "weight_decay": OptionText("Weight decay of AdamW.", "X"),
+        "clip": OptionText("Largest norm of a gradient.", "X"),
+        "average": OptionText(
+            "Share of the last steps whose weights are averaged into the result.", "SHARE"
+        ),
+        "folds": OptionText("Folds of the cross-validation, one expert each.", "K"),
+        "repeats": OptionText("Experts a fold, which differ in their seed.", "R"),
+        "split": OptionText(
+            "How rows go to folds: random, scaffold, group:COLUMN or time:COLUMN.", "HOW"
+        ),
+        "seed": OptionText("The one seed everything is drawn from.", "N"),
+        "threads": OptionText("Threads an expert computes with; part of the result.", "N"),
+    },
+}

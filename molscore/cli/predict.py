@@ -1,0 +1,70 @@
+"""`molscore predict`."""
+
+from typing import Annotated
+
+import typer
+
+from molscore.cli import reports
+from molscore.cli.options import (
+    BatchSizeOption,
+    DeviceOption,
+    EngineOption,
+    ForceOption,
+    ModelOption,
+    OutputFormatOption,
+    OutputOption,
+    StrictOption,
+    TableArgument,
+    WorkersOption,
+    configured,
+)
+from molscore.cli.progress import progress_bar
+from molscore.data.records import TableOptions
+
+
+@configured(table=TableOptions)
+def predict(
+    file: TableArgument,
+    *,
+    model: ModelOption,
+    output: OutputOption = "-",
+    output_format: OutputFormatOption = "auto",
+    model_info: Annotated[
+        bool,
+        typer.Option(
+            "--model-info", help="Add columns with the model's name and hash; jsonl always does."
+        ),
+    ] = False,
+    workers: WorkersOption = 0,
+    engine: EngineOption = "onnx",
+    device: DeviceOption = "auto",
+    batch_size: BatchSizeOption = 16,
+    strict: StrictOption = False,
+    force: ForceOption = False,
+    table: TableOptions,
+) -> int:
+    """Predict every row of a table.
+
+    One row out for each row in, in the same order: the input columns untouched, then
+    pred_TARGET and pred_TARGET_sd (the spread of the experts), then status and error. A row
+    that cannot be predicted keeps its place, with the reason.
+    """
+    from molscore.api.prediction import predict_table  # noqa: PLC0415 (start-up of --help)
+
+    reports.announce_terminal(file)
+    with progress_bar("predicting") as progress:
+        summary = predict_table(
+            file,
+            model,
+            output,
+            table=table,
+            output_format=output_format,
+            model_info=model_info,
+            engine=engine,
+            device=device,
+            workers=workers,
+            batch_size=batch_size,
+            force=force,
+            progress=progress,
+        )
+    return reports.close_summary(summary, verb="predicted", strict=strict)

@@ -1,0 +1,63 @@
+"""Progress bars: on a terminal only, never on a pipe or in a log file."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Protocol
+
+from molscore.cli import logs
+
+
+class ProgressCallback(Protocol):
+    """Told how much is done, and how much there is where that is known."""
+
+    def __call__(self, done: int, total: int | None = None, /) -> None:
+        """Show it."""
+
+
+@contextlib.contextmanager
+def progress_bar(label: str) -> Iterator[ProgressCallback | None]:
+    """Show a one-line bar on stderr while the block runs.
+
+    Args:
+        label: plain text in front of the bar.
+
+    Yields:
+        A callback for (done, total), or None where a bar has no place: stderr is not a
+        terminal, or `--quiet`. Rich itself honours `NO_COLOR` and `TERM=dumb`.
+    """
+    if logs.state.quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 (0.1 s, and only a terminal needs it)
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(file=sys.stderr),
+        transient=True,
+        redirect_stdout=False,  # data stays out of Rich's hands
+        redirect_stderr=False,
+    )
+    task = bar.add_task(label, total=None)
+
+    def advance(done: int, total: int | None = None, /) -> None:
+        bar.update(task, completed=done, total=total)
+
+    logs.state.bar = True
+    try:
+        with bar:
+            yield advance
+    finally:
+        logs.state.bar = False

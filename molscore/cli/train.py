@@ -1,0 +1,116 @@
+"""`molscore train`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from molscore.chem.policy import ChemPolicy
+from molscore.cli import logs, reports
+from molscore.cli.options import (
+    Device,
+    ForceOption,
+    TableArgument,
+    TargetOption,
+    WorkersOption,
+    configured,
+)
+from molscore.cli.progress import progress_bar
+from molscore.data.records import TableOptions
+from molscore.nn.config import ModelConfig
+from molscore.train.config import TrainConfig
+
+Task = Literal["auto", "regression", "classification"]
+Transform = Literal["none", "log10", "ln", "log1p"]
+
+
+@configured(schedule=TrainConfig, architecture=ModelConfig, policy=ChemPolicy, table=TableOptions)
+def train(
+    file: TableArgument,
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", metavar="BUNDLE", help="Model to write, NAME.molscore.")
+    ],
+    run_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--run-dir",
+            metavar="FOLDER",
+            help="Folder for out-of-fold predictions, metrics, configuration and checkpoints; "
+            "NAME-run beside the model when not given.",
+        ),
+    ] = None,
+    target: TargetOption = None,
+    task: Annotated[
+        Task, typer.Option("--task", help="What targets are; auto looks at their values.")
+    ] = "auto",
+    transform: Annotated[
+        Transform,
+        typer.Option("--transform", help="What is learned of a value; predictions undo it."),
+    ] = "none",
+    unit: Annotated[
+        str, typer.Option("--unit", metavar="TEXT", help="Unit of the targets, for people.")
+    ] = "",
+    note: Annotated[
+        str,
+        typer.Option(
+            "--note", metavar="TEXT", help="Endpoint note, such as 'water, pH not controlled'."
+        ),
+    ] = "",
+    folds_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--folds-file",
+            metavar="FILE",
+            help="Table with the columns row, fold; replaces --split and --folds.",
+        ),
+    ] = None,
+    workers: WorkersOption = 0,
+    device: Annotated[Device, typer.Option("--device", help="Where to train.")] = "cpu",
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Fail when a row cannot be used, instead of leaving it out."),
+    ] = False,
+    force: ForceOption = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in --run-dir where it stopped.")
+    ] = False,
+    schedule: TrainConfig,
+    architecture: ModelConfig,
+    policy: ChemPolicy,
+    table: TableOptions,
+) -> None:
+    """Train a model on a table of SMILES and measured values.
+
+    Makes one expert a fold, each blind to that fold; equal structures share a fold. The
+    experts together are the model. Their out-of-fold predictions are the cross-validation.
+    """
+    from molscore.api.training import train_model  # noqa: PLC0415 (start-up of --help)
+    from molscore.report.text import cross_validation  # noqa: PLC0415
+
+    reports.announce_terminal(file)
+    with progress_bar("training") as progress:
+        result = train_model(
+            file,
+            output=output,
+            run_dir=run_dir,
+            targets=target,
+            task=task,
+            transform=transform,
+            unit=unit,
+            note=note,
+            folds_file=folds_file,
+            table_options=table,
+            policy=policy,
+            model=architecture,
+            schedule=schedule,
+            workers=workers,
+            device=device,
+            strict=strict,
+            force=force,
+            resume=resume,
+            progress=progress,
+        )
+    if not logs.state.quiet:
+        for line in cross_validation(result.metrics):
+            logs.write_line(line)

@@ -1,0 +1,117 @@
+"""Reports as plain text lines, for a terminal or a log."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+_LABEL_WIDTH: Final = 16
+_LONG_LIST: Final = 12
+"""Lists longer than this are counted, not printed."""
+
+
+def describe_model(about: Mapping[str, Any]) -> list[str]:
+    """Return the lines `molscore inspect` prints.
+
+    Args:
+        about: the result of `molscore.api.describe`.
+    """
+    file, model, policy = about["file"], about["model"], about["policy"]
+    lines = [
+        _pair("model", about["name"]),
+        _pair("file", f"{file['path']} ({file['size']:,} bytes)"),
+        _pair("sha256", file["sha256"]),
+        _pair("created", f"{about['created']} by molscore {about['molscore_version']}"),
+        _pair("features", f"version {about['featurizer_version']}, RDKit {about['rdkit_version']}"),
+        _pair("experts", f"{about['n_experts']}, {about['n_parameters']:,} numbers each"),
+        _pair("architecture", _settings(model)),
+        _pair("standardised", _settings(policy)),
+        "targets",
+    ]
+    for target in about["targets"]:
+        rest = {k: v for k, v in target.items() if k != "name" and v not in ("", None, [])}
+        lines.append(f"  {target['name']}: {_settings(rest)}")
+    for section in ("training", "metrics"):
+        if about[section]:
+            lines.append(section)
+            lines += [f"  {line}" for line in _tree(about[section])]
+    lines.append("members")
+    lines += [
+        f"  {name}: {member['size']:,} bytes, sha256 {member['sha256']}"
+        for name, member in about["members"].items()
+    ]
+    return lines
+
+
+def metric_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return metrics as aligned columns.
+
+    Args:
+        rows: mappings whose keys become columns in the order they first appear; a value of None
+            (undefined) is shown as `-`, a missing key as blank.
+    """
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    cells = [columns, *([_cell(row, key) for key in columns] for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    numeric = [all(isinstance(r.get(key), int | float | None) for r in rows) for key in columns]
+    return [
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        for line in cells
+    ]
+
+
+def cross_validation(metrics: Mapping[str, Any]) -> list[str]:
+    """Return the lines that close a training run.
+
+    Args:
+        metrics: the result of `molscore.train.assess.assess`; empty without folds.
+    """
+    lines = []
+    for name, of_target in metrics.items():
+        figures = ", ".join(
+            f"{metric} {format_number(mean)}"
+            + (f" +- {format_number(sd)}" if sd is not None else "")
+            for metric, mean in of_target["mean"].items()
+            for sd in (of_target["sd"][metric],)
+        )
+        n_folds = len({single["fold"] for single in of_target["folds"]})
+        lines.append(f"{name}: mean over {n_folds} held-out folds: {figures}")
+    return lines
+
+
+def format_number(value: float | int | None) -> str:
+    """Return a metric as text: four significant digits, counts whole, `-` where undefined."""
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
+
+
+def _cell(row: Mapping[str, Any], key: str) -> str:
+    value = row.get(key, "")
+    return value if isinstance(value, str) else format_number(value)
+
+
+def _pair(label: str, value: str) -> str:
+    return f"{label:<{_LABEL_WIDTH}}{value}"
+
+
+def _settings(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in values.items())
+
+
+def _tree(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield free-form JSON as indented `key: value` lines."""
+    for key, value in data.items():
+        if isinstance(value, Mapping) and value:
+            yield f"{key}:"
+            yield from (f"  {line}" for line in _tree(value))
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            yield f"{key}:"
+            yield from (f"  {line}" for line in metric_table(value))
+        elif isinstance(value, list) and len(value) > _LONG_LIST:
+            yield f"{key}: {len(value)} values"
+        elif isinstance(value, list):
+            yield f"{key}: {', '.join(map(str, value)) or '-'}"
+        else:
+            yield f"{key}: {format_number(value) if isinstance(value, float) else value}"
