@@ -112,7 +112,8 @@ def _check_infos(infos: list[zipfile.ZipInfo], where: str) -> None:
             raise BundleError(f"{name}: compression method {info.compress_type} is not allowed")
         if info.flag_bits & ~0x0806:  # UTF-8 name and deflate level only: no encryption, no patch
             raise BundleError(f"{name}: zip flags {info.flag_bits:#x} are not allowed")
-        if info.create_system == 3 and not stat.S_ISREG(info.external_attr >> 16):
+        # 0: written by a program that does not say.
+        if stat.S_IFMT(info.external_attr >> 16) not in {0, stat.S_IFREG}:
             raise BundleError(f"{name}: not a regular file (link or device)")
         if info.file_size > limit:
             raise BundleError(f"{name}: {info.file_size} bytes, more than the {limit} allowed")

@@ -19,7 +19,7 @@ import numpy as np
 from molscore.bundle.onnx_session import open_session
 from molscore.bundle.signature import OPSET, OUTPUT, WEIGHTS_LOCATION, input_ports
 from molscore.bundle.tensors import Arrays
-from molscore.bundle.tracing import example_arrays
+from molscore.bundle.tracing import CHECKED_SIZES, TOLERANCE, TRACED_SIZES, example_arrays
 from molscore.chem.packed import GraphArrays
 from molscore.errors import ExportError
 
@@ -28,15 +28,8 @@ if TYPE_CHECKING:
 
     from molscore.nn.model import PropertyModel
 
-TOLERANCE: Final = 1e-4
-"""Largest difference to torch, relative to the largest value (at least 1)."""
-
 MAX_INLINE: Final = 64
 """Elements of a float constant that may stay in the graph."""
-
-# Sizes other than the traced one: single atoms, no bond at all, one molecule, many, long.
-_TRACED: Final = (3, 7, 11)
-_CHECKED: Final = ((1,), (1, 1, 1), (2,), (1, 30, 2, 1), (120,), tuple(range(1, 40)))
 
 
 def export_skeleton(model: "PropertyModel") -> bytes:
@@ -103,7 +96,7 @@ def _trace(model: "PropertyModel", n_descriptors: int) -> "ModelProto":
             result: torch.Tensor = self.model(GraphBatch(*tensors))
             return result
 
-    batch, descriptors = example_arrays(_TRACED, n_descriptors)
+    batch, descriptors = example_arrays(TRACED_SIZES, n_descriptors)
     # A size of one or equal to another one's would be taken for a constant or for the other.
     sizes = {"atoms": Dim("atoms"), "graphs": Dim("graphs"), "directed_bonds": 2 * Dim("bonds")}
     ports = input_ports(n_descriptors)
@@ -231,7 +224,7 @@ def _compare(model: "PropertyModel", raw: bytes, n_descriptors: int) -> None:
     reference = copy.deepcopy(model).cpu().eval()
     weights = {name: t.numpy() for name, t in reference.state_dict().items()}
     session = open_session(raw, weights)
-    for seed, sizes in enumerate(_CHECKED, start=1):
+    for seed, sizes in enumerate(CHECKED_SIZES, start=1):
         batch, descriptors = example_arrays(sizes, n_descriptors, seed=seed)
         with torch.no_grad():
             wanted = reference(GraphBatch.from_arrays(batch, descriptors)).numpy()

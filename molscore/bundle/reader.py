@@ -19,12 +19,12 @@ from molscore.bundle.onnx_scan import scan
 from molscore.bundle.signature import input_ports, output_port
 from molscore.bundle.strict_json import parse_object
 from molscore.bundle.tensors import Arrays, TensorSpec, read_tensors
+from molscore.chem.scaling import DescriptorScaler
 from molscore.errors import BundleError
 
 SCALER_PREFIX: Final = "descriptors/"
-"""`descriptors/{i}/{key}` is an array of the descriptor scaler of expert i."""
+"""`descriptors/{i}/{key}` is array `key` of the descriptor scaler of expert i."""
 
-SCALER_KEYS: Final = ("lower", "upper", "median", "mean", "scale")
 _MANIFEST: Final = "manifest.json"
 
 
@@ -50,6 +50,7 @@ class Bundle:
     onnx_weights: tuple[str, ...]
     arrays: Arrays
     _weights: Arrays
+    _scalers: dict[int, DescriptorScaler]
 
     @property
     def model_id(self) -> str:
@@ -63,9 +64,9 @@ class Bundle:
         prefix = f"expert{index}/"
         return {name: self._weights[prefix + name] for name in self.manifest.tensors}
 
-    def scaler_arrays(self, index: int) -> Arrays:
-        """Return the arrays of one expert's descriptor scaler, float64 [n_descriptors] each."""
-        return {key: self.arrays[f"{SCALER_PREFIX}{index}/{key}"] for key in SCALER_KEYS}
+    def scaler(self, index: int) -> DescriptorScaler:
+        """Return the descriptor scaler of one expert; KeyError without descriptors."""
+        return self._scalers[index]
 
 
 def load_bundle(path: str | Path) -> Bundle:
@@ -109,7 +110,7 @@ def parse_bundle(raw: bytes, *, where: str, path: Path | None = None) -> Bundle:
     _check_members(manifest, members, where)
     weights = read_tensors(members["weights.safetensors"], where=f"{where}: weights.safetensors")
     arrays = read_tensors(members["arrays.safetensors"], where=f"{where}: arrays.safetensors")
-    check_parts(manifest, weights, arrays, where=where)
+    check_weights(manifest, weights, where=where)
     onnx, onnx_weights = scan(
         members["expert.onnx"],
         tensors=manifest.tensors,
@@ -126,15 +127,16 @@ def parse_bundle(raw: bytes, *, where: str, path: Path | None = None) -> Bundle:
         onnx_weights=onnx_weights,
         arrays=arrays,
         _weights=weights,
+        _scalers=_read_scalers(manifest, arrays, where),
     )
 
 
-def check_parts(manifest: Manifest, weights: Arrays, arrays: Arrays, *, where: str) -> None:
-    """Check weights and arrays against the manifest.
+def check_weights(manifest: Manifest, weights: Arrays, *, where: str) -> None:
+    """Check weights against the manifest.
 
     Raises:
         BundleError: when a tensor is missing, foreign, of another dtype or shape than the
-            manifest says, NaN or infinite; or the descriptor scaler does not fit.
+            manifest says, NaN or infinite.
     """
     if not manifest.tensors:
         raise BundleError(f"{where}: the manifest names no tensors")
@@ -158,7 +160,6 @@ def check_parts(manifest: Manifest, weights: Arrays, arrays: Arrays, *, where: s
             )
         if not _finite(array):
             raise BundleError(f"{where}: {name!r} holds NaN or infinite weights")
-    _check_scalers(manifest, arrays, where)
 
 
 def _check_members(manifest: Manifest, members: dict[str, bytes], where: str) -> None:
@@ -177,22 +178,25 @@ def _check_members(manifest: Manifest, members: dict[str, bytes], where: str) ->
             raise BundleError(f"{where}: {name} does not match its hash: the file is damaged")
 
 
-def _check_scalers(manifest: Manifest, arrays: Arrays, where: str) -> None:
-    """Check that every expert has a descriptor scaler that fits, or that none has one."""
+def _read_scalers(manifest: Manifest, arrays: Arrays, where: str) -> dict[int, DescriptorScaler]:
+    """Return the descriptor scaler of every expert; none for a model without descriptors."""
+    parts: dict[str, Arrays] = {}
+    for name, array in arrays.items():
+        if name.startswith(SCALER_PREFIX):
+            index, _, key = name.removeprefix(SCALER_PREFIX).partition("/")
+            parts.setdefault(index, {})[key] = array
     n_experts = manifest.n_experts if manifest.n_descriptors else 0
-    expected = {f"{SCALER_PREFIX}{i}/{key}" for i in range(n_experts) for key in SCALER_KEYS}
-    found = {name for name in arrays if name.startswith(SCALER_PREFIX)}
-    if found != expected:
-        name = sorted(found ^ expected)[0]
-        raise BundleError(f"{where}: descriptor scaler {name[:80]!r} is missing or unexpected")
-    for name in expected:
-        array = arrays[name]
-        if array.dtype != np.float64 or array.shape != (manifest.n_descriptors,):
-            raise BundleError(f"{where}: {name!r} has a wrong dtype or shape")
-        if not _finite(array):
-            raise BundleError(f"{where}: {name!r} is not finite")
-        if name.endswith("/scale") and not (array > 0).all():
-            raise BundleError(f"{where}: {name!r} is not positive")
+    if set(parts) != {str(i) for i in range(n_experts)}:
+        raise BundleError(f"{where}: expected descriptor scalers of {n_experts} experts")
+    scalers = {}
+    for index, part in parts.items():
+        try:
+            scalers[int(index)] = DescriptorScaler.from_arrays(part)
+        except (BundleError, ValueError, OverflowError) as error:
+            raise BundleError(f"{where}: expert {index}: {error}") from None
+        if scalers[int(index)].names != manifest.descriptor_names:
+            raise BundleError(f"{where}: the scaler of expert {index} is of other descriptors")
+    return scalers
 
 
 def _finite(array: NDArray[Any]) -> bool:

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from molscore.bundle.onnx_session import open_session, open_standalone
 from molscore.bundle.reader import Bundle
 from molscore.bundle.signature import OPSET, OUTPUT, Port, input_ports
+from molscore.bundle.summary import Floats, combine, to_reported
+from molscore.bundle.tracing import CHECKED_SIZES, TOLERANCE, example_arrays
 from molscore.data.targets import Target
 from molscore.errors import ExportError
 
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 
 _DESCRIPTORS: Final = "descriptors"
 _IR_VERSION: Final = 10
+MAX_SCORE: Final = 10.0
+"""Where `DescriptorScaler.transform` ends; `check_standalone` would notice another value."""
+
 _FLOAT, _DOUBLE = 1, 11  # onnx.TensorProto.DataType
 
 
@@ -51,7 +57,7 @@ class _Graph:
     def constant(self, name: str, value: NDArray[Any]) -> str:
         from onnx.numpy_helper import from_array  # noqa: PLC0415
 
-        self.constants.append(from_array(np.ascontiguousarray(value), name))
+        self.constants.append(from_array(np.asarray(value), name))
         return name
 
     def add(self, op: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
@@ -101,6 +107,55 @@ def compose_standalone(bundle: Bundle) -> bytes:
     return bytes(model.SerializeToString(deterministic=True))
 
 
+def check_standalone(bundle: Bundle, onnx: bytes) -> None:
+    """Run the composed graph beside the experts it was made of.
+
+    Raises:
+        ExportError: when they differ by more than `TOLERANCE`, relative to the largest value.
+    """
+    manifest = bundle.manifest
+    run = open_standalone(onnx)
+    sessions = [
+        open_session(bundle.onnx, bundle.expert_weights(i), bundle.onnx_weights)
+        for i in range(manifest.n_experts)
+    ]
+    for seed, sizes in enumerate(CHECKED_SIZES):
+        batch, numbers = example_arrays(sizes, manifest.n_descriptors, seed=seed)
+        raw = None if numbers is None else _odd_descriptors(numbers)
+        inputs: dict[str, NDArray[Any]] = dict(batch._asdict())
+        outputs = []
+        for i, session in enumerate(sessions):
+            extra = {} if raw is None else {_DESCRIPTORS: bundle.scaler(i).transform(raw)}
+            outputs.append(session.run(inputs | extra))
+        stacked = np.stack(outputs)
+        reported = np.stack(
+            [to_reported(stacked[:, :, t], target) for t, target in enumerate(manifest.targets)],
+            axis=2,
+        )
+        wanted = dict(zip(("mean", "sd"), combine(reported), strict=True))
+        extra = {} if raw is None else {_DESCRIPTORS: raw}
+        for name, found in run(inputs | extra).items():
+            _compare(name, found, wanted[name])
+
+
+def _odd_descriptors(numbers: NDArray[np.float32]) -> Floats:
+    """Spread made-up values over all magnitudes, a few missing or infinite among them."""
+    values = np.sinh(12 * numbers.astype(np.float64))
+    values.flat[::7] = np.nan
+    values.flat[3::11] = np.inf
+    values.flat[5::13] = -1e300
+    return values
+
+
+def _compare(name: str, found: NDArray[Any], wanted: Floats) -> None:
+    # What overflows for a made-up molecule says nothing about the graph.
+    usable = np.isfinite(wanted) & (np.abs(wanted) < np.finfo(np.float32).max)
+    difference = np.abs(found - wanted, where=usable, out=np.zeros_like(wanted))
+    bound = TOLERANCE * np.maximum(1.0, np.abs(wanted))
+    if found.shape != wanted.shape or not (difference <= bound)[usable].all():
+        raise ExportError(f"{name!r} of the composed graph differs by {difference.max():.2g}")
+
+
 def _value(port: Port) -> Any:
     from onnx.helper import make_tensor_value_info, np_dtype_to_tensor_dtype  # noqa: PLC0415
 
@@ -110,18 +165,23 @@ def _value(port: Port) -> Any:
 
 
 def _add_scaler(graph: _Graph, bundle: Bundle, index: int) -> str:
-    """Impute, clip and scale: what `molscore.chem.descriptors.DescriptorScaler` does."""
-    at = f"scaler{index}"
+    """Impute, clip and scale, as `molscore.chem.scaling.DescriptorScaler.transform` does."""
+    at, scaler = f"scaler{index}", bundle.scaler(index)
     name = {
-        key: graph.constant(f"{at}/{key}", value)
-        for key, value in bundle.scaler_arrays(index).items()
+        key: graph.constant(f"{at}/{key}", getattr(scaler, key))
+        for key in ("median", "lower", "upper", "mean", "scale")
     }
-    missing = graph.add("IsNaN", [_DESCRIPTORS], f"{at}/missing")
-    x = graph.add("Where", [missing, name["median"], _DESCRIPTORS], f"{at}/imputed")
+    # A comparison with NaN is false, so this finds what is missing, infinite or absurd.
+    largest = graph.constant(f"{at}/largest", np.array(float(np.finfo(np.float32).max)))
+    size = graph.add("Abs", [_DESCRIPTORS], f"{at}/size")
+    present = graph.add("LessOrEqual", [size, largest], f"{at}/present")
+    x = graph.add("Where", [present, _DESCRIPTORS, name["median"]], f"{at}/imputed")
     x = graph.add("Max", [x, name["lower"]], f"{at}/raised")
     x = graph.add("Min", [x, name["upper"]], f"{at}/clipped")
     x = graph.add("Sub", [x, name["mean"]], f"{at}/centred")
     x = graph.add("Div", [x, name["scale"]], f"{at}/scaled")
+    limits = [graph.constant(f"{at}/{s}", np.array(s * MAX_SCORE)) for s in (-1, 1)]
+    x = graph.add("Clip", [x, *limits], f"{at}/score")
     return graph.add("Cast", [x], f"{at}/descriptors", to=_FLOAT)
 
 

@@ -106,7 +106,7 @@ def write_tensors(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     for name, array in arrays.items():
         if array.dtype not in known:
             raise BundleError(f"tensor {name!r} has dtype {array.dtype}, which is not stored")
-    return bytes(save({name: np.ascontiguousarray(a) for name, a in sorted(arrays.items())}))
+    return bytes(save({name: np.asarray(a, order="C") for name, a in sorted(arrays.items())}))
 
 
 def _check_entry(

@@ -1,12 +1,22 @@
 """Made-up graphs of given sizes, for tracing an export and checking it."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from molscore.chem.features import ATOM_FEATURES, BOND_FEATURES
 from molscore.chem.packed import GraphArrays, MolGraph, PackedGraphs
+
+TRACED_SIZES: Final = (3, 7, 11)
+"""Atoms per molecule while tracing. No size is 1 or equal to another, which would freeze it."""
+
+CHECKED_SIZES: Final = ((1,), (1, 1, 1), (2,), (1, 30, 2, 1), (120,), tuple(range(1, 40)))
+"""Batches for checking: single atoms, no bond at all, one molecule, many, a long one."""
+
+TOLERANCE: Final = 1e-4
+"""Largest difference a check allows, relative to the largest value (at least 1)."""
 
 
 def example_arrays(

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from molscore.bundle.archive import pack
 from molscore.bundle.manifest import Manifest, Member
-from molscore.bundle.reader import check_parts, parse_bundle
+from molscore.bundle.reader import check_weights, parse_bundle
 from molscore.bundle.strict_json import dump_object
-from molscore.bundle.tensors import Arrays, TensorSpec, write_tensors
+from molscore.bundle.tensors import TensorSpec, write_tensors
 from molscore.data.outputs import Output
 from molscore.errors import BundleError
 
@@ -73,7 +73,7 @@ def pack_bundle(
     if not experts:
         raise BundleError("a bundle needs at least one expert")
     tensors = {
-        f"expert{i}/{name}": np.ascontiguousarray(array)
+        f"expert{i}/{name}": np.asarray(array)
         for i, expert in enumerate(experts)
         for name, array in expert.items()
     }
@@ -91,8 +91,7 @@ def pack_bundle(
             for name, data in members.items()
         },
     )
-    weights: Arrays = tensors
-    check_parts(manifest, weights, dict(arrays or {}), where="new bundle")
+    check_weights(manifest, tensors, where="new bundle")
     try:
         text = dump_object(manifest.to_dict())
     except (TypeError, ValueError) as error:

@@ -129,15 +129,10 @@ def _descriptors(molecules: list[Molecule], bundle: Bundle) -> NDArray[np.float3
     if not manifest.descriptor_names:
         return None
     # Here, because RDKit's descriptor modules cost start-up and most models take none.
-    from molscore.chem.descriptors import DescriptorScaler, compute_descriptors  # noqa: PLC0415
+    from molscore.chem.descriptors import compute_descriptors  # noqa: PLC0415
 
     raw = compute_descriptors(molecules, manifest.descriptor_names)
-    return np.stack(
-        [
-            DescriptorScaler.from_arrays(bundle.scaler_arrays(i)).transform(raw)
-            for i in range(manifest.n_experts)
-        ]
-    )
+    return np.stack([bundle.scaler(i).transform(raw) for i in range(manifest.n_experts)])
 
 
 def _batches(n_atoms: NDArray[np.int64], batch_size: int) -> Iterator[NDArray[np.int64]]:
