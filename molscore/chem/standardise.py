@@ -59,7 +59,7 @@ def standardise(mol: Any, policy: ChemPolicy, *, labelled: bool) -> Any:
     if policy.salts == "parent":
         mol = parent(mol)
     if policy.neutralize:
-        mol = _uncharger().uncharge(mol)
+        mol = _neutral(mol)
         changed = True
     if policy.tautomers == "canonical":
         mol = _tautomers().Canonicalize(mol)
@@ -104,6 +104,16 @@ def _fragment_rank(fragment: Any) -> tuple[bool, int, float, str]:
         -round(rdMolDescriptors.CalcExactMolWt(fragment), 4),
         Chem.MolToSmiles(fragment),
     )
+
+
+def _neutral(mol: Any) -> Any:
+    """Neutralise, or leave the charges where RDKit makes an impossible valence (PF6-)."""
+    neutral = _uncharger().uncharge(mol)
+    try:
+        Chem.SanitizeMol(neutral)
+    except Chem.MolSanitizeException:
+        return mol
+    return neutral
 
 
 @cache
