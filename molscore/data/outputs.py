@@ -1,12 +1,13 @@
 """Where bytes go: stdout, or a file that appears whole or not at all."""
 
+import io
 import os
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, cast
 
 from molscore.errors import ConfigError, MolscoreError
 
@@ -38,7 +39,12 @@ class Output:
         if sys.stdout is None:
             raise MolscoreError("stdout is closed: nowhere to write to")
         sys.stdout.flush()
-        return sys.stdout.buffer
+        try:
+            number = sys.stdout.fileno()
+        except (OSError, ValueError):
+            return sys.stdout.buffer  # a replacement without a file behind it
+        # Without a buffer between, nothing is left to fail again when the program ends.
+        return cast(IO[bytes], io.FileIO(number, "wb", closefd=False))
 
     def _open_path(self, path: Path) -> IO[bytes]:
         if path.is_dir():
@@ -93,8 +99,10 @@ class Output:
             MolscoreError: if they cannot be written (a full disk).
         """
         block = bytes(data)
+        rest = memoryview(block)
         with self._guarding():
-            self._stream.write(block)
+            while rest:
+                rest = rest[self._stream.write(rest) :]
         self._position += len(block)
         return len(block)
 
