@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from molscore.data.records import TableOptions
 from molscore.data.rowsets import read_rows
+from molscore.data.values import parse_number
 from molscore.errors import ConfigError, InputError
 
 SPLIT_KINDS: Final = ("random", "scaffold", "group:COLUMN", "time:COLUMN")
@@ -100,7 +101,11 @@ def make_folds(
     units = _join(keys, labels)
     n_units = len(set(units))
     if n_units < n_folds:
-        what = {"random": "structures", "scaffold": "scaffolds", "group": "groups"}[name]
+        what = {
+            "random": "structures",
+            "scaffold": "scaffolds (those that share a structure count as one)",
+            "group": "groups (those that share a structure count as one)",
+        }[name]
         raise ConfigError(
             f"{n_folds} folds need at least {n_folds} different {what}; "
             f"these {len(keys)} rows hold {n_units}. Ask for fewer folds"
@@ -177,25 +182,25 @@ def _time_folds(n_folds: int, keys: Sequence[str], times: Sequence[str]) -> Fold
 
 
 def _parse_times(times: Sequence[str]) -> list[float]:
-    """Read times as numbers, or as ISO dates where not all are numbers."""
-    try:
-        numbers = [float(text) for text in times]
-    except ValueError:
-        return [_iso_seconds(text, row) for row, text in enumerate(times)]
-    for row, number in enumerate(numbers):
-        if not math.isfinite(number):
-            raise InputError(f"row {row}: {times[row]!r} is not a time")
-    return numbers
+    """Read times, all as the first one: as numbers, or as ISO dates in seconds since 1970."""
+    as_numbers = bool(times) and isinstance(parse_number(times[0]), float)
+    moments = []
+    for entry, text in enumerate(times, 1):
+        moment = parse_number(text) if as_numbers else _iso_seconds(text.strip())
+        if moment is None or isinstance(moment, str) or math.isnan(moment):
+            raise InputError(
+                f"cannot read the time {text!r} (entry {entry} of {len(times)}): "
+                "expected a number (a year) in every row, or an ISO date (2024-03-31) in every row"
+            )
+        moments.append(moment)
+    return moments
 
 
-def _iso_seconds(text: str, row: int) -> float:
+def _iso_seconds(text: str) -> float | None:
     try:
-        moment = datetime.fromisoformat(text.strip())
+        moment = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(
-            f"row {row}: cannot read the time {text!r}; "
-            "a time column holds numbers (years) or ISO dates (2024-03-31) in every row"
-        ) from None
+        return None
     # A date without a zone is taken as UTC: order is all that matters, and it must not
     # depend on where the program runs.
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
