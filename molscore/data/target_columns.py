@@ -120,13 +120,13 @@ def _has_word(kind: re.Pattern[str], name: str) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    """Split a name in lower case: `MolLogP (calc)` gives mollogp, calc, mol, log, p."""
+    """Split a name in lower case: `MolLogP (calc)` gives mollogp, calc, mol, log."""
     parts = re.findall(r"[A-Za-z]+[0-9]*|[0-9]+", name)
     words = [part.casefold() for part in parts]
     for part in parts:
         humps = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+[0-9]*", part)
         if len(humps) > 1:
-            words += [hump.casefold() for hump in humps]
+            words += [hump.casefold() for hump in humps if len(hump) > 1]  # not the n of nM
     return words
 
 

@@ -176,7 +176,7 @@ def read_labelled(
             transform then hold; None to choose (`target_columns.choose_targets`).
         kind: of targets given by name; `auto` takes a column of two classes
             (`values.detect_classes`) as classification.
-        transform: of regression targets given by name.
+        transform: of regression targets given by name; classes have none.
         unit: of targets given by name.
         note: of targets given by name.
 
@@ -220,6 +220,11 @@ def read_labelled(
         if np.isnan(values[:, k]).all():
             raise _no_values(reader, target, rejected)
         made.append(target)
+    if transform != "none" and all(target.kind == "classification" for target in made):
+        raise ConfigError(
+            f"{reader.name}: --transform {transform} goes with numbers, and {made[0].name!r} holds "
+            f"the classes {' and '.join(made[0].classes)}; --kind regression takes them as numbers"
+        )
     return LabelledTable(
         name=reader.name,
         columns=reader.columns,
@@ -251,15 +256,10 @@ class _Settings:
         classes = detect_classes(texts) if self.kind != "regression" else None
         if self.kind == "classification" and classes is None:
             classes = ("0", "1")
-        if classes is None or (self.kind == "auto" and self.transform != "none"):
+        if classes is None:
             return Target(name=name, unit=self.unit, transform=self.transform, note=self.note)
         return Target(
-            name=name,
-            kind="classification",
-            unit=self.unit,
-            transform=self.transform,
-            note=self.note,
-            classes=classes,
+            name=name, kind="classification", unit=self.unit, note=self.note, classes=classes
         )
 
 
