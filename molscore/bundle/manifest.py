@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from molscore.bundle.migrations import SCHEMA_VERSION, migrate
 from molscore.bundle.tensors import TensorSpec
+from molscore.chem.descriptor_names import DESCRIPTOR_NAMES
 from molscore.chem.features import FEATURIZER_VERSION
 from molscore.chem.policy import ChemPolicy
 from molscore.config import Config
@@ -87,6 +88,9 @@ class Manifest(Config):
             raise ConfigError("descriptor_names do not fit model.descriptors")
         if len(set(self.descriptor_names)) != len(self.descriptor_names):
             raise ConfigError("a descriptor stands twice")
+        unknown = sorted(set(self.descriptor_names) - set(DESCRIPTOR_NAMES))
+        if unknown:
+            raise ConfigError(f"unknown descriptor {unknown[0][:80]!r}")
 
     @property
     def n_targets(self) -> int:

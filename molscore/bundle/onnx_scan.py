@@ -121,9 +121,14 @@ def scan(
 
 
 def _check_fields(message: Any, allowed: set[str], where: str) -> None:
-    for descriptor, _ in message.ListFields():
+    for descriptor, value in message.ListFields():
         if descriptor.name not in allowed:
             raise BundleError(f"{where}: field {descriptor.name!r} is not allowed in a bundle")
+        if descriptor.type == descriptor.TYPE_STRING:
+            # protobuf hands out text that is not UTF-8 as bytes.
+            items = [value] if isinstance(value, str | bytes) else value
+            if not all(isinstance(item, str) for item in items):
+                raise BundleError(f"{where}: field {descriptor.name!r} is not UTF-8")
 
 
 def _check_versions(model: Any, where: str) -> None:
@@ -139,6 +144,8 @@ def _check_versions(model: Any, where: str) -> None:
 
 def _check_values(values: Sequence[Any], ports: Sequence[Port], where: str) -> None:
     """Check names, element types and shapes of graph inputs or outputs."""
+    for value in values:
+        _check_fields(value, _VALUE_FIELDS, where)
     names = [value.name for value in values]
     expected = {port.name: port for port in ports}
     if sorted(names) != sorted(expected):
@@ -147,7 +154,6 @@ def _check_values(values: Sequence[Any], ports: Sequence[Port], where: str) -> N
     for value in values:
         port = expected[value.name]
         what = f"{where} {value.name!r}"
-        _check_fields(value, _VALUE_FIELDS, what)
         if value.type.WhichOneof("value") != "tensor_type":
             raise BundleError(f"{what} is not a tensor")
         tensor = value.type.tensor_type

@@ -125,16 +125,18 @@ def check_standalone(bundle: Bundle, onnx: bytes) -> None:
         inputs: dict[str, NDArray[Any]] = dict(batch._asdict())
         outputs = []
         for i, session in enumerate(sessions):
-            extra = {} if raw is None else {_DESCRIPTORS: bundle.scaler(i).transform(raw)}
-            outputs.append(session.run(inputs | extra))
+            if raw is not None:
+                inputs[_DESCRIPTORS] = bundle.scaler(i).transform(raw)
+            outputs.append(session.run(inputs))
         stacked = np.stack(outputs)
         reported = np.stack(
             [to_reported(stacked[:, :, t], target) for t, target in enumerate(manifest.targets)],
             axis=2,
         )
         wanted = dict(zip(("mean", "sd"), combine(reported), strict=True))
-        extra = {} if raw is None else {_DESCRIPTORS: raw}
-        for name, found in run(inputs | extra).items():
+        if raw is not None:
+            inputs[_DESCRIPTORS] = raw
+        for name, found in run(inputs).items():
             _compare(name, found, wanted[name])
 
 
@@ -207,10 +209,10 @@ def _add_expert(graph: _Graph, bundle: Bundle, index: int) -> str:
             copy.CopyFrom(tensor)
             copy.name = renamed(tensor.name)
             graph.constants.append(copy)
-    for node in skeleton.node:
+    for k, node in enumerate(skeleton.node):
         twin = NodeProto()
         twin.CopyFrom(node)
-        twin.name = f"expert{index}/{node.name}"
+        twin.name = f"expert{index}/node{k}"
         twin.input[:] = [renamed(name) for name in node.input]
         twin.output[:] = [renamed(name) for name in node.output]
         graph.nodes.append(twin)

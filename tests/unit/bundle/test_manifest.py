@@ -51,6 +51,7 @@ def test_json_there_and_back() -> None:
         ({"policy": {"salts": "largest"}}, "'largest' is not one of"),
         ({"descriptor_names": []}, "descriptor_names do not fit"),
         ({"descriptor_names": ["MolWt", "MolWt"]}, "a descriptor stands twice"),
+        ({"descriptor_names": ["MolWt", "Beauty"]}, "unknown descriptor 'Beauty'"),
         ({"tensors": []}, "tensors: expected a JSON object"),
         ({"tensors": {"w": {"dtype": "F32", "shape": [-1]}}}, "malformed shape"),
         ({"tensors": {"w": {"dtype": "F16", "shape": [1]}}}, "dtype 'F16'"),
