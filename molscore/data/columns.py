@@ -92,7 +92,8 @@ def is_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> tuple[bool
 
     The policy, in this order:
 
-    1. A cell that names SMILES (`smiles`, `Canonical_Smiles`, ...) makes it a header.
+    1. A cell that names SMILES (`smiles`, `Canonical_Smiles`, ...) makes it a header, unless
+       SMILES stand below other cells only (`CCO` with the name `smiles example`).
     2. A cell spelled like a SMILES makes it data: a first line `C` is methane. The exception
        is a cell over a column without any SMILES in a table that has them elsewhere (a
        header `name,structure,CN`).
@@ -108,10 +109,11 @@ def is_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> tuple[bool
     Returns:
         The decision, and a note for the user where it was a guess.
     """
-    if any(is_smiles_name(cell) for cell in first):
-        return True, None
     shares = smiles_shares(rest, len(first))
     best = max(shares, default=0.0)
+    for cell, share in zip(first, shares, strict=True):
+        if is_smiles_name(cell) and (share > 0 or best == 0):
+            return True, None
     for cell, share in zip(first, shares, strict=True):
         if looks_like_smiles(cell) and (share >= best * 0.5 or not rest):
             return False, None

@@ -75,21 +75,30 @@ def read_separated(feed: LineFeed, separator: str, *, skip_blanks: bool) -> Iter
     """
     # The limit belongs to the whole process; it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_RECORD_CHARS))
+    width = 0
     while (line := feed.next()) is not None:
         start = feed.line
         text = line.rstrip("\r\n")
         if '"' in text:
-            yield _read_quoted(feed, line, start, separator, skip_blanks)
+            record = _read_quoted(feed, line, start, separator, skip_blanks, width)
+            width = width or len(record.fields)
+            yield record
             continue
         fields = text.split(separator) if text.strip(" ") else []
         if skip_blanks:
             fields = [field.lstrip(" ") for field in fields]
+        width = width or len(fields)
         yield RawRecord(start, fields, _nul_problem(text))
 
 
 def _read_quoted(
-    feed: LineFeed, line: str, start: int, separator: str, skip_blanks: bool
+    feed: LineFeed, line: str, start: int, separator: str, skip_blanks: bool, width: int
 ) -> RawRecord:
+    """Read a record that begins with a line with quotes.
+
+    A record of several lines that has not the `width` of the first record is taken for a
+    quote that closed by chance at another one far below.
+    """
     lines = [line]
 
     def supply() -> Iterator[str]:
@@ -106,7 +115,10 @@ def _read_quoted(
     reader = csv.reader(supply(), delimiter=separator, skipinitialspace=skip_blanks, strict=True)
     try:
         fields = next(reader)
+        trusted = len(lines) == 1 or len(fields) == width or width == 0
     except (csv.Error, StopIteration):
+        trusted = False
+    if not trusted:
         feed.put_back(lines[1:])
         return _read_misquoted(line.rstrip("\r\n"), start, separator, skip_blanks)
     return RawRecord(start, fields, _nul_problem("".join(lines)))

@@ -71,7 +71,7 @@ def choose_layout(head: str, options: TableOptions, extension: str) -> Layout:
         options: what the user has set.
         extension: of the file name in lower case without `.gz`, such as ".csv"; "" for stdin.
     """
-    mark = options.separator_char
+    mark = options.separator_char or ("\t" if options.format == "tsv" else None)
     if mark == " ":
         return Layout("blanks")
     if mark is not None:
@@ -88,10 +88,9 @@ def choose_layout(head: str, options: TableOptions, extension: str) -> Layout:
     chosen = _choose(trials, head, extension) if options.format == "auto" else _best(trials)
     if chosen is not None:
         return chosen.layout
-    is_tsv = options.format == "tsv" or (options.format == "auto" and extension in {".tsv", ".tab"})
-    if is_tsv or options.format == "csv" or extension == ".csv":
-        return Layout("separated", "\t" if is_tsv else ",")
-    return Layout("smi")
+    by_name = {".csv": ",", ".tsv": "\t", ".tab": "\t"}.get(extension)
+    mark = "," if options.format == "csv" else by_name
+    return Layout("separated", mark) if mark else Layout("smi")
 
 
 def _choose(trials: Sequence[_Trial], head: str, extension: str) -> _Trial | None:

@@ -1,7 +1,9 @@
 """Where bytes go: stdout, or a file that appears whole or not at all."""
 
+import errno
 import io
 import os
+import secrets
 import shutil
 import sys
 from collections.abc import Iterator
@@ -10,6 +12,8 @@ from pathlib import Path
 from typing import IO, Final, cast
 
 from molscore.errors import ConfigError, MolscoreError
+
+_NO_NEW_FILES: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 class Output:
@@ -57,16 +61,13 @@ class Output:
         try:
             if special:
                 return path.open("wb")
-            partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+            # Not the process id: in containers it is the same every time.
+            partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
             try:
                 stream = partial.open("xb")
-            except PermissionError:
-                if not path.exists():
-                    raise
-                return path.open("r+b")
-            except OSError:
-                # A read-only folder around a file that can be written: a mounted file.
-                if not (path.exists() and os.access(path, os.W_OK)):
+            except OSError as error:
+                # A folder that takes no file around a file that does: a mounted one.
+                if error.errno not in _NO_NEW_FILES or not os.access(path, os.W_OK):
                     raise
                 return path.open("r+b")
         except OSError as error:
@@ -167,6 +168,9 @@ class Output:
         if self.path is None:
             return
         # Closing flushes what is left; on a full disk that fails again, which changes nothing.
+        with suppress(OSError, ValueError):
+            if self._partial is None and self.path.is_file():
+                self._stream.truncate(0)  # rather than half a table
         with suppress(OSError):
             self._stream.close()
         if self._partial is not None:

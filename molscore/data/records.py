@@ -23,9 +23,9 @@ class TableOptions(Config):
     """How to read a table. Every field overrides a guess.
 
     Attributes:
-        format: file format; `csv` and `tsv` are quoted tables with one separator, `smi` is one
-            SMILES a line, then blanks or a tab, then a name of any words. `auto` goes by
-            content first, by file name second.
+        format: file format; `csv` is a quoted table with any one separator, `tsv` with tabs,
+            `smi` one SMILES a line, then blanks or a tab, then a name of any words. `auto`
+            goes by content first, by file name second.
         separator: one character, or `comma`, `semicolon`, `tab`, `space`, `pipe`. `space`
             means any run of blanks.
         encoding: a Python codec name; a byte that does not fit is then an error. By default a

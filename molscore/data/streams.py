@@ -58,7 +58,7 @@ codecs.register_error(_FALLBACK, _decode_as_cp1252)
 class _Prefixed(io.RawIOBase):
     """A byte stream with the bytes that were looked at put back in front."""
 
-    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
+    def __init__(self, head: bytes, rest: io.BufferedIOBase) -> None:
         self._head = memoryview(head)
         self._rest = rest
 
@@ -70,7 +70,8 @@ class _Prefixed(io.RawIOBase):
         if data:
             self._head = self._head[len(data) :]
         else:
-            data = self._rest.read(len(buffer))
+            # What is there, rather than a full buffer: a slow pipe is passed on as it comes.
+            data = self._rest.read1(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
@@ -119,14 +120,16 @@ def open_source(path: str | Path) -> ByteSource:
         raise
 
 
-def _look(name: str, path: Path | None, raw: IO[bytes], close: Callable[[], None]) -> ByteSource:
+def _look(
+    name: str, path: Path | None, raw: io.BufferedIOBase, close: Callable[[], None]
+) -> ByteSource:
     with reading(name):
         head = raw.read(HEAD_BYTES)
         stream: IO[bytes] = io.BufferedReader(_Prefixed(head, raw), HEAD_BYTES)
         compression = None
         if head.startswith(b"\x1f\x8b"):
             compression = "gzip"
-            unpacked = cast(IO[bytes], gzip.GzipFile(fileobj=stream, mode="rb"))
+            unpacked: io.BufferedIOBase = gzip.GzipFile(fileobj=stream, mode="rb")
             head = unpacked.read(HEAD_BYTES)
             stream = io.BufferedReader(_Prefixed(head, unpacked), HEAD_BYTES)
     for magic, what in _REFUSED:
@@ -146,17 +149,17 @@ def seekable(source: ByteSource) -> IO[bytes]:
         return io.BytesIO(source.stream.read())
 
 
-def _stdin() -> IO[bytes]:
+def _stdin() -> io.BufferedIOBase:
     if sys.stdin is None or sys.stdin.closed:
         raise InputError("stdin is closed: nothing to read")
-    return sys.stdin.buffer
+    return cast(io.BufferedIOBase, sys.stdin.buffer)
 
 
 def _keep_open() -> None:
     """Leave stdin open: it is not ours."""
 
 
-def _open_file(path: Path) -> IO[bytes]:
+def _open_file(path: Path) -> io.BufferedReader:
     if path.is_dir():
         raise InputError(f"{path} is a folder, not a table")
     try:

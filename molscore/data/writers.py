@@ -7,6 +7,7 @@ import csv
 import gzip
 import json
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -111,6 +112,8 @@ def open_writer(
         MolscoreError: if the file cannot be created.
     """
     chosen, gzipped = _output_format(path, format)
+    if chosen == "parquet" and str(path) == "-" and sys.stdout is not None and sys.stdout.isatty():
+        raise ConfigError("parquet is no text for a terminal; give --output, or pipe it")
     output = Output(path, force=force)
     try:
         if chosen == "parquet":

@@ -2,12 +2,15 @@
 
 import gzip
 import io
+import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from molscore.data.delimited import MAX_LINE_CHARS, MAX_RECORD_LINES
+from molscore.data.streams import HEAD_BYTES
 from molscore.data.tables import Record, TableOptions, TableReader, open_table
 from molscore.errors import ConfigError, InputError
 
@@ -221,6 +224,11 @@ def test_a_list_headed_by_two_words(opened):
     assert records[0].fields == ["CCO", "ethyl alcohol"]
 
 
+def test_a_name_that_speaks_of_smiles_is_no_header(opened):
+    assert opened.smiles("CCO smiles\nCCN x\n") == ["CCO", "CCN"]
+    assert opened.smiles("CCO\tmy smiles\nCCN\tx\n") == ["CCO", "CCN"]
+
+
 def test_names_first_are_found_too(opened):
     reader, records = opened("ethanol CCO\naniline c1ccccc1N\n")
     assert reader.smiles_index == 1
@@ -305,6 +313,14 @@ def test_a_quote_that_never_closes_costs_one_record(opened):
     assert records[0].problem == "a quote is opened and not closed"
     assert records[0].fields == ['"CCO', "x"]
     assert records[-1] == Record(3000, 3002, ["CCC", "2999"], None)
+
+
+def test_a_quote_that_closes_far_below_does_not_swallow_the_lines_between(opened):
+    lines = "".join(f"a,x,CCC,{i}\n" for i in range(50))
+    _, records = opened(f'n,note,smiles,y\n"x,x,CCO,1\n{lines}b,5",CC,2\n', "t.csv")
+    assert len(records) == 52
+    assert records[0].problem == "a quote is opened and not closed"
+    assert records[-1] == Record(51, 53, ["b", '5"', "CC", "2"], None)
 
 
 def test_a_cell_may_span_many_lines_but_not_all(opened):
@@ -408,6 +424,22 @@ def test_cut_gzip_is_an_error_not_a_short_table(opened, n):
 
 
 # --- what is no table ---------------------------------------------------------------------
+
+
+def test_a_slow_pipe_is_read_as_it_comes(monkeypatch):
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb") as sink:
+        stdin = io.TextIOWrapper(source)
+        monkeypatch.setattr(sys, "stdin", stdin)
+        head = b"CCO\n" * (HEAD_BYTES // 4)
+        writer = threading.Thread(target=lambda: (sink.write(head + b"CCN\n"), sink.flush()))
+        writer.start()
+        with open_table("-") as table:
+            records = iter(table)
+            last = [next(records) for _ in range(HEAD_BYTES // 4 + 1)][-1]
+        writer.join()
+        assert last.fields == ["CCN"]
+        stdin.detach()
 
 
 @pytest.mark.parametrize(

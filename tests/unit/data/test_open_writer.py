@@ -1,5 +1,6 @@
 """Tables out: bytes, atomic files, pipes, full disks."""
 
+import errno
 import gzip
 import io
 import json
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from molscore.data.tables import format_float, open_writer
-from molscore.errors import ConfigError
+from molscore.errors import ConfigError, MolscoreError
 
 COLUMNS = ["smiles", "pred_logS", "status"]
 ROWS = [["c1cc[nH]c1", -0.76999998, "ok"], ["C[/x]", None, "invalid_smiles"], ["a,b\t;", 3, "ok"]]
@@ -232,20 +233,42 @@ def test_folders(tmp_path):
         open_writer(tmp_path / "none" / "o.csv", ["a"])
 
 
-def test_a_mounted_file_whose_folder_takes_no_other(tmp_path, monkeypatch):
-    path = tmp_path / "o.csv"
-    path.write_text("a much longer old text than the new one\n" * 3)
+@pytest.fixture
+def no_new_files(monkeypatch):
+    """A folder in which files can be written but none can be made."""
     real_open = Path.open
 
-    def no_new_files(self, mode="r", *args, **kwargs):
+    def open_existing(self, mode="r", *args, **kwargs):
         if "x" in mode:
-            raise OSError(30, "Read-only file system")
+            raise OSError(errno.EROFS, "Read-only file system")
         return real_open(self, mode, *args, **kwargs)
 
-    monkeypatch.setattr(Path, "open", no_new_files)
+    monkeypatch.setattr(Path, "open", open_existing)
+
+
+@pytest.mark.usefixtures("no_new_files")
+def test_a_mounted_file_whose_folder_takes_no_other(tmp_path):
+    path = tmp_path / "o.csv"
+    path.write_text("a much longer old text than the new one\n" * 3)
     with open_writer(path, ["a"], force=True) as writer:
         writer.write([["1"]])
     assert path.read_text() == "a\n1\n"
+
+
+@pytest.mark.usefixtures("no_new_files")
+def test_half_a_table_is_not_left_in_a_mounted_file(tmp_path):
+    path = tmp_path / "o.csv"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), open_writer(path, ["a"], force=True) as writer:
+        writer.write([["1"]])
+        writer.write([[1 // 0]])
+    assert path.read_text() == ""
+
+
+@pytest.mark.usefixtures("no_new_files")
+def test_a_folder_that_takes_no_file(tmp_path):
+    with pytest.raises(MolscoreError, match=r"cannot write .*Read-only file system"):
+        open_writer(tmp_path / "o.csv", ["a"])
 
 
 def test_a_mounted_file_that_cannot_be_renamed_over(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""What the writer writes, the reader reads: any text, any number."""
+"""What the writer writes, the reader reads; what anything writes, it survives."""
 
 import json
 import math
@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from molscore.data.tables import TableOptions, format_float, open_table, open_writer
+from molscore.errors import MolscoreError
 
 # NUL makes a record untrustworthy by design; surrogates are no text.
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -97,3 +98,42 @@ def test_our_own_output_is_understood_without_options(names):
             assert records[0] == [names[0], "CCO", "-0.5", "0.1", "ok", ""]
             assert records[1][5] == "syntax error, near position 3"
             assert records[2][:2] == [names[2], ""]
+
+
+# fmt: off
+PIECES = st.sampled_from([
+    "smiles", "SMILES", "y", "CCO", "c1ccccc1", "[Na+]", "C1", "1.5", "<2", "name",
+    "\ufeff", "é", ",", ",", ";", "|", "#", "V2000", "'", " ", "\t", "\n", "\n", "\r\n",
+    "\r", "\0", "$$$$\n", "M  END\n", "> <p>\n", '"', '"',
+])
+# fmt: on
+
+
+@given(
+    content=st.binary(max_size=80)
+    | st.lists(PIECES, max_size=40).map("".join).map(str.encode)
+    | st.builds(
+        str.encode,
+        st.lists(PIECES, max_size=20).map("".join),
+        st.sampled_from(["utf-8", "utf-16", "latin-1", "utf-16-le"]),
+        st.just("replace"),
+    ),
+    ending=st.sampled_from(["csv", "txt", "smi", "sdf", "tsv"]),
+)
+@settings(max_examples=400, deadline=None)
+def test_any_bytes_give_records_or_a_plain_error(content, ending):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"t.{ending}"
+        path.write_bytes(content)
+        try:
+            with open_table(path) as reader:
+                records = list(reader)
+        except MolscoreError as error:
+            assert str(error).startswith(str(path))
+            assert "\n" not in str(error)
+            return
+    assert 0 <= reader.smiles_index < len(reader.columns)
+    assert [record.row for record in records] == list(range(len(records)))
+    assert all(len(record.fields) == len(reader.columns) for record in records)
+    lines = [record.line for record in records]
+    assert lines == sorted(set(lines))
