@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import secrets
+import select
 import shutil
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,11 @@ from typing import IO, Final, cast
 from molscore.errors import ConfigError, MolscoreError
 
 _NO_NEW_FILES: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+
+
+def _destination(path: Path) -> Path:
+    """Follow links to a file; a device (`/dev/stdout`) is known by its own name only."""
+    return path if path.exists() and not path.is_file() else path.resolve()
 
 
 class Output:
@@ -33,7 +39,7 @@ class Output:
 
     def __init__(self, path: str | Path, *, force: bool) -> None:
         self.name: Final = "stdout" if str(path) == "-" else str(path)
-        self.path: Final = None if str(path) == "-" else Path(path).resolve()
+        self.path: Final = None if str(path) == "-" else _destination(Path(path))
         self._force = force
         self._partial: Path | None = None
         self._position = 0
@@ -103,7 +109,10 @@ class Output:
         rest = memoryview(block)
         with self._guarding():
             while rest:
-                rest = rest[self._stream.write(rest) :]
+                written = cast(int | None, self._stream.write(rest))
+                if written is None:  # a stdout that does not block, and is full
+                    select.select([], [self._stream], [])
+                rest = rest[written or 0 :]
         self._position += len(block)
         return len(block)
 

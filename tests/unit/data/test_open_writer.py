@@ -9,6 +9,7 @@ import resource
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -285,9 +286,29 @@ def test_a_mounted_file_that_cannot_be_renamed_over(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["o.csv"]
 
 
-def test_a_device(tmp_path):
+def test_a_device():
     with open_writer("/dev/null", ["a"], format="csv") as writer:
         writer.write([["1"]])
+
+
+def test_stdout_by_the_name_of_its_device():
+    code = (
+        "from molscore.data.tables import open_writer\n"
+        "with open_writer('/dev/stdout', ['a'], format='csv') as writer: writer.write([['1']])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code]) == b"a\n1\n"
+
+
+def test_a_stdout_that_does_not_block():
+    code = (
+        "import os; os.set_blocking(1, False)\n"
+        "from molscore.data.tables import open_writer\n"
+        "with open_writer('-', ['a']) as writer: writer.write([['x' * 99]] * 20_000)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    time.sleep(0.5)
+    assert len(process.communicate()[0]) == 2_000_002
+    assert process.returncode == 0
 
 
 # --- what goes wrong ----------------------------------------------------------------------
