@@ -12,14 +12,17 @@ from rdkit.Chem import Descriptors, rdPartialCharges
 from rdkit.Chem.EState import EState
 
 from molscore.chem.descriptor_names import DESCRIPTOR_NAMES
-from molscore.chem.parse import Molecule
+from molscore.chem.molecule import Molecule
 from molscore.chem.scaling import DescriptorScaler
 from molscore.errors import ConfigError
 
 __all__ = ["DESCRIPTOR_NAMES", "MAX_DENSE_ATOMS", "DescriptorScaler", "compute_descriptors"]
 
 MAX_DENSE_ATOMS: Final = 250
-"""Most heavy atoms for descriptors that need all-pairs distances or eigenvalues."""
+"""Most atoms for descriptors over pairs of atoms, over paths and from eigenvalues."""
+
+MAX_RINGS: Final = 500
+"""Most rings (RDKit's symmetrised set) for descriptors over pairs of rings."""
 
 _LARGEST: Final = float(np.finfo(np.float32).max)
 _ESTATE: Final = ("MaxAbsEStateIndex", "MaxEStateIndex", "MinAbsEStateIndex", "MinEStateIndex")
@@ -27,12 +30,14 @@ _CONTENT: Final = ("AvgIpc", "Ipc")
 _CHARGES: Final = (
     *("MaxPartialCharge", "MinPartialCharge", "MaxAbsPartialCharge", "MinAbsPartialCharge"),
 )
-_DENSE_PREFIXES: Final = ("BCUT2D_", "EState_VSA", "VSA_EState")
+_DENSE_PREFIXES: Final = ("BCUT2D_", "EState_VSA", "VSA_EState", "Chi3", "Chi4")
 _DENSE: Final = frozenset(
     name
     for name in DESCRIPTOR_NAMES
-    if name in {*_ESTATE, *_CONTENT, "BalabanJ", "BertzCT"} or name.startswith(_DENSE_PREFIXES)
+    if name in {*_ESTATE, *_CONTENT, "BalabanJ", "BertzCT", "Kappa3"}
+    or name.startswith(_DENSE_PREFIXES)
 )
+_RING_PAIRS: Final = frozenset(("NumBridgeheadAtoms", "NumSpiroAtoms"))
 # What RDKit's Python descriptors raise for a structure they are not defined for.
 _UNDEFINED: Final = (ArithmeticError, ValueError, RuntimeError, LookupError, TypeError)
 
@@ -45,10 +50,11 @@ def compute_descriptors(
     They are taken from the canonical form of each molecule, so the way its SMILES was written
     does not reach the last digit. Two things differ from RDKit:
 
-    - Descriptors over all pairs of atoms (`BCUT2D_*`, `BalabanJ`, `BertzCT`, the E-state
-      family, `Ipc`, `AvgIpc`) take time and memory that grow with the cube of the size; above
-      `MAX_DENSE_ATOMS` heavy atoms they are NaN. That is the bound on time: about 0.3 s for a
-      molecule of `MAX_DENSE_ATOMS`, 0.3 s at `MAX_ATOMS`.
+    - Descriptors over pairs of atoms, over long paths and from eigenvalues (`BCUT2D_*`,
+      `BalabanJ`, `BertzCT`, the E-state family, `Ipc`, `AvgIpc`, `Chi3*`, `Chi4*`, `Kappa3`)
+      grow with the cube of the size or faster; above `MAX_DENSE_ATOMS` atoms they are NaN, as
+      are `NumSpiroAtoms` and `NumBridgeheadAtoms` above `MAX_RINGS` rings. Within the bounds
+      the worst molecules tried (alkanes, proteins, diamondoids) take about half a second.
     - `Ipc` and `AvgIpc` are computed by `information_content`; RDKit's recurrence loses all
       digits from some 80 atoms on, and seconds from 120.
 
@@ -87,16 +93,23 @@ def _canonical(mol: Any) -> Any:
 
 def _describe(mol: Any, names: Sequence[str]) -> list[float]:
     functions = _functions()
-    small = mol.GetNumAtoms() <= MAX_DENSE_ATOMS
-    values: dict[str, float] = {}
+    skipped = _beyond_bounds(mol)
+    values: dict[str, float] = dict.fromkeys(skipped, np.nan)
     for members, compute in _SHARED:
-        if any(name in members and (small or name not in _DENSE) for name in names):
-            values.update(_defined(compute, mol) or {})
+        if any(name in members and name not in skipped for name in names):
+            values.update(_defined(compute, mol) or dict.fromkeys(members, np.nan))
     for name in names:
-        if name not in values and (small or name not in _DENSE):
+        if name not in values:
             value = _defined(functions[name], mol)
             values[name] = np.nan if value is None else float(value)
-    return [values.get(name, np.nan) for name in names]
+    return [values[name] for name in names]
+
+
+def _beyond_bounds(mol: Any) -> frozenset[str]:
+    """Return the descriptors that would cost seconds for this molecule."""
+    dense = _DENSE if mol.GetNumAtoms() > MAX_DENSE_ATOMS else frozenset()
+    many_rings = mol.GetRingInfo().NumRings() > MAX_RINGS
+    return dense | (_RING_PAIRS if many_rings else frozenset())
 
 
 def _defined(compute: Callable[[Any], Any], mol: Any) -> Any:
@@ -130,8 +143,9 @@ def _charges(mol: Any) -> dict[str, float]:
     """All four or none: an extreme over values some of which are NaN depends on their order."""
     rdPartialCharges.ComputeGasteigerCharges(mol)
     charges = np.array([atom.GetDoubleProp("_GasteigerCharge") for atom in mol.GetAtoms()])
-    sizes = np.abs(charges)
-    extremes = charges.max(), charges.min(), sizes.max(), sizes.min()
+    high, low = charges.max(), charges.min()
+    sizes = sorted((abs(high), abs(low)))
+    extremes = high, low, sizes[1], sizes[0]
     return dict(zip(_CHARGES, map(float, extremes), strict=True))
 
 

@@ -16,8 +16,8 @@ from molscore.chem.features import (
     FEATURIZER_VERSION,
     Feature,
 )
+from molscore.chem.molecule import Molecule
 from molscore.chem.packed import MolGraph
-from molscore.chem.parse import Molecule
 
 __all__ = [
     "ATOM_FEATURES",

@@ -1,12 +1,9 @@
 """SMILES text to standardised molecules; every failure becomes a value with a reason."""
 
-import hashlib
 import re
-from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rdkit import Chem, rdBase
-from rdkit.Chem import rdinchi
 
 from molscore.chem.diagnosis import (
     MISSING_WORDS,
@@ -15,46 +12,15 @@ from molscore.chem.diagnosis import (
     message,
     text_problem,
 )
+from molscore.chem.identity import scaffold, structure_key
+from molscore.chem.molecule import Molecule, ParseFailure, Status
 from molscore.chem.policy import MAX_ATOMS, MAX_SMILES_LENGTH, ChemPolicy
-from molscore.chem.standardise import DUMMY, parent, standardise
+from molscore.chem.standardise import DUMMY, standardise
 
-Status = Literal["empty", "invalid_smiles", "unsupported"]
+__all__ = ["Molecule", "ParseFailure", "Status", "parse_smiles", "scaffold", "structure_key"]
 
 _LABELLED: Final = re.compile(r"\[\d|:\d+\]")
 _RDKIT_ERRORS: Final = (ValueError, RuntimeError)  # MolSanitizeException is a ValueError
-
-
-@dataclass(frozen=True, slots=True)
-class ParseFailure:
-    """A record that gives no molecule.
-
-    Attributes:
-        row: 0-based record number.
-        smiles: the text as given, byte for byte.
-        status: `empty` (nothing there), `invalid_smiles` (not a molecule), `unsupported` (a
-            molecule, but outside what molscore models).
-        reason: why, in one line.
-    """
-
-    row: int
-    smiles: str
-    status: Status
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Molecule:
-    """A standardised molecule.
-
-    Attributes:
-        row: 0-based record number.
-        smiles: the text as given.
-        mol: RDKit Mol, standardised; treat it as read-only.
-    """
-
-    row: int
-    smiles: str
-    mol: Any
 
 
 class _Refusal(NamedTuple):
@@ -128,34 +94,3 @@ def _read(text: str, policy: ChemPolicy) -> Any:
         return standardise(mol, policy, labelled=_LABELLED.search(text) is not None)
     except _RDKIT_ERRORS as error:
         return _Refusal("unsupported", f"cannot be standardised: {message(error)}")
-
-
-def structure_key(molecule: Molecule) -> str:
-    """Return a text that is equal for equal structures: the InChIKey's first block.
-
-    It covers the connectivity of the standardised parent: salts, charges that a proton makes,
-    stereo and mobile hydrogens make no difference. A structure InChI cannot express gets the
-    hash of its parent's canonical SMILES instead, in lower case so the two never meet.
-
-    Source: RDKit `MolToInchiKey`.
-    """
-    with rdBase.BlockLogs():
-        mol = parent(molecule.mol)
-        key = str(rdinchi.MolToInchiKey(mol))
-        if key:
-            return key[:14]
-        smiles = Chem.MolToSmiles(mol, isomericSmiles=False)
-    return hashlib.sha256(smiles.encode()).hexdigest()[:14]
-
-
-def scaffold(molecule: Molecule) -> str:
-    """Return the Bemis-Murcko scaffold as SMILES without stereo, "" without rings.
-
-    Source: Bemis and Murcko, doi:10.1021/jm9602928; RDKit `MurckoDecompose`.
-    """
-    with rdBase.BlockLogs():
-        # Brackets in the SMILES fix hydrogen counts, which the core would inherit; a canonical
-        # SMILES has brackets only where they are needed.
-        plain = Chem.MolFromSmiles(Chem.MolToSmiles(molecule.mol, isomericSmiles=False))
-        core = Chem.MurckoDecompose(molecule.mol if plain is None else plain)
-        return str(Chem.MolToSmiles(core))
