@@ -1,15 +1,16 @@
 """From a torch model to the ONNX skeleton a bundle carries.
 
 The skeleton is one expert's graph without its weights: each weight is an external initialiser
-under its state-dict name, to be injected per expert. It is exported from a copy whose weights
-are random and all different. With the real ones the exporter may merge two equal tensors (two
-biases still at zero) or drop a factor that happens to be one, and the graph would be wrong for
-the next expert.
+under its state-dict name, to be injected per expert. While tracing, the weights are inputs of
+the graph. Were they constants, the exporter would compute with them: it merges two equal
+tensors (biases still at zero), drops a factor that happens to be one and folds a learned step
+size into a number, and the graph would be wrong for the next expert.
 """
 
 import contextlib
 import copy
 import logging
+import math
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +19,6 @@ import numpy as np
 
 from molscore.bundle.onnx_session import open_session
 from molscore.bundle.signature import OPSET, OUTPUT, WEIGHTS_LOCATION, input_ports
-from molscore.bundle.tensors import Arrays
 from molscore.bundle.tracing import CHECKED_SIZES, TOLERANCE, TRACED_SIZES, example_arrays
 from molscore.chem.packed import GraphArrays
 from molscore.errors import ExportError
@@ -51,7 +51,7 @@ def export_skeleton(model: "PropertyModel") -> bytes:
     proto = _trace(twin, n_descriptors)
     _strip(proto)
     _name_sizes(proto, n_descriptors)
-    _externalise(proto, {name: t.numpy() for name, t in twin.state_dict().items()})
+    _externalise(proto, n_descriptors)
     raw: bytes = proto.SerializeToString(deterministic=True)
     for expert in (model, twin):
         _compare(expert, raw, n_descriptors)
@@ -66,7 +66,8 @@ def _n_descriptors(model: "PropertyModel") -> int:
 def _distinct_copy(model: "PropertyModel") -> "PropertyModel":
     """Return a copy on the CPU, in evaluation mode, with random weights.
 
-    They are small enough that no plan amplifies rounding: what differs then is the graph.
+    They differ from each other, so that a graph which mixes them up gives another answer, and
+    are small enough that no plan amplifies rounding.
     """
     import torch  # noqa: PLC0415 (never on the way to a prediction)
 
@@ -85,35 +86,35 @@ def _trace(model: "PropertyModel", n_descriptors: int) -> "ModelProto":
 
     from molscore.nn.batch import GraphBatch  # noqa: PLC0415
 
-    class Flat(torch.nn.Module):
-        """The model behind positional arguments, which become the inputs of the graph."""
+    ports = input_ports(n_descriptors)
+    weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
 
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
+    class Flat(torch.nn.Module):
+        """The model as a function of graph arrays and weights, all of them positional."""
 
         def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
-            result: torch.Tensor = self.model(GraphBatch(*tensors))
+            state = dict(zip(weights, tensors[len(ports) :], strict=True))
+            batch = GraphBatch(*tensors[: len(ports)])
+            result: torch.Tensor = torch.func.functional_call(model, state, (batch,))
             return result
 
     batch, descriptors = example_arrays(TRACED_SIZES, n_descriptors)
-    # A size of one or equal to another one's would be taken for a constant or for the other.
     sizes = {"atoms": Dim("atoms"), "graphs": Dim("graphs"), "directed_bonds": 2 * Dim("bonds")}
-    ports = input_ports(n_descriptors)
-    arguments = [torch.from_numpy(a) for a in _inputs(batch, descriptors).values()]
-    shapes = tuple(
+    arrays = [torch.from_numpy(a) for a in _inputs(batch, descriptors).values()]
+    shapes: list[dict[int, Any]] = [
         {axis: sizes[size] for axis, size in enumerate(port.shape) if isinstance(size, str)}
         for port in ports
-    )
+    ]
+    shapes += [{} for _ in weights]
     try:
         with _quiet(), torch.no_grad():
             program = torch.onnx.export(
                 Flat().eval(),
-                tuple(arguments),
+                (*arrays, *weights.values()),
                 dynamo=True,
                 opset_version=OPSET,
-                dynamic_shapes=(shapes,),
-                input_names=[port.name for port in ports],
+                dynamic_shapes=(tuple(shapes),),
+                input_names=[*(port.name for port in ports), *weights],
                 output_names=[OUTPUT],
                 external_data=False,
                 verbose=False,
@@ -181,38 +182,32 @@ def _name_sizes(proto: "ModelProto", n_descriptors: int) -> None:
         axis.dim_param = "graphs"
 
 
-def _externalise(proto: "ModelProto", weights: Arrays) -> None:
-    """Turn every initialiser that is a weight into an external one of the weight's name.
-
-    Weights are recognised by their values, which are all different: the exporter renames some.
-    """
+def _externalise(proto: "ModelProto", n_descriptors: int) -> None:
+    """Turn the inputs that are weights into external initialisers; drop those not used."""
     from onnx import TensorProto  # noqa: PLC0415
-    from onnx.numpy_helper import to_array  # noqa: PLC0415
 
-    by_value = {(a.shape, a.dtype, a.tobytes()): name for name, a in weights.items() if a.size}
-    renamed: dict[str, str] = {}
-    for tensor in proto.graph.initializer:
-        array = to_array(tensor)
-        name = by_value.get((array.shape, array.dtype, array.tobytes()))
-        if name is None or array.dtype != np.float32:
-            if array.dtype.kind == "f" and array.size > MAX_INLINE:
-                raise ExportError(
-                    f"constant {tensor.name!r} of shape {list(array.shape)} was computed from "
-                    "weights while tracing"
-                )
-            continue
-        if name in renamed.values():
-            raise ExportError(f"weight {name!r} stands twice in the exported graph")
-        renamed[tensor.name] = name
-        shape, kind = list(tensor.dims), tensor.data_type
-        tensor.Clear()
-        tensor.name, tensor.data_type = name, kind
-        tensor.dims.extend(shape)
-        tensor.data_location = TensorProto.EXTERNAL
-        tensor.external_data.add(key="location", value=WEIGHTS_LOCATION)
-    for node in proto.graph.node:
-        for index, name in enumerate(node.input):
-            node.input[index] = renamed.get(name, name)
+    graph = proto.graph
+    for tensor in graph.initializer:
+        if tensor.data_type != TensorProto.INT64 and math.prod(tensor.dims) > MAX_INLINE:
+            raise ExportError(
+                f"constant {tensor.name!r} of shape {list(tensor.dims)} in the exported graph: "
+                "a tensor that is in no state dict"
+            )
+    ports = {port.name for port in input_ports(n_descriptors)}
+    used = {name for node in graph.node for name in node.input}
+    weights = [value for value in graph.input if value.name not in ports]
+    inputs = [value for value in graph.input if value.name in ports]
+    for value in weights:
+        if value.name in used:
+            tensor = graph.initializer.add(
+                name=value.name,
+                data_type=value.type.tensor_type.elem_type,
+                dims=[dim.dim_value for dim in value.type.tensor_type.shape.dim],
+                data_location=TensorProto.EXTERNAL,
+            )
+            tensor.external_data.add(key="location", value=WEIGHTS_LOCATION)
+    del graph.input[:]
+    graph.input.extend(inputs)
 
 
 def _compare(model: "PropertyModel", raw: bytes, n_descriptors: int) -> None:

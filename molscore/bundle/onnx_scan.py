@@ -67,7 +67,12 @@ _TENSOR_FIELDS = {"dims", "data_type", "name", "raw_data", "float_data", "int32_
 _EXTERNAL_FIELDS = {"dims", "data_type", "name", "external_data", "data_location"}
 _VALUE_FIELDS = {"name", "type"}
 _FLOAT, _INT64 = 1, 7  # onnx.TensorProto.DataType
-_DTYPE_CODES: Final[dict[str, int]] = {"F32": _FLOAT, "float32": _FLOAT, "int64": _INT64}
+_DTYPE_CODES: Final[dict[str, int]] = {
+    "F32": _FLOAT,
+    "I64": _INT64,
+    "float32": _FLOAT,
+    "int64": _INT64,
+}
 _SHAPE_INPUT: Final[dict[str, int]] = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 
 

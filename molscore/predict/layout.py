@@ -7,8 +7,7 @@ from typing import Final
 
 from molscore.data.targets import Target
 
-_STATUS: Final = re.compile(r"status(_\d+)?")
-_ERROR: Final = re.compile(r"error(_\d+)?")
+_NUMBER: Final = re.compile(r"_\d+$")  # what `_free_name` appends
 _PREDICTION: Final = "pred_"
 
 
@@ -66,17 +65,31 @@ def output_layout(columns: Sequence[str], targets: Sequence[Target]) -> OutputLa
 
 def _earlier_block(columns: Sequence[str], predictions: Sequence[str]) -> set[int]:
     """Return the positions of the columns an earlier prediction wrote and this one replaces."""
-    for end in range(len(columns) - 1, 0, -1):
-        if not (_STATUS.fullmatch(columns[end - 1]) and _ERROR.fullmatch(columns[end])):
+    plain = [_NUMBER.sub("", name) for name in columns]
+    for status in range(2, len(columns) - 1):
+        if plain[status : status + 2] != ["status", "error"]:
             continue
-        start = end - 1
-        while start > 0 and columns[start - 1].startswith(_PREDICTION):
-            start -= 1
-        if start < end - 1:
-            ours = re.compile("|".join(rf"{re.escape(name)}(_\d+)?" for name in predictions))
-            same = {i for i in range(start, end - 1) if ours.fullmatch(columns[i])}
-            return same | {end - 1, end}
+        start = status
+        while start >= 2 and _is_pair(columns[start - 2], columns[start - 1]):
+            start -= 2
+        if start < status:
+            # `pred_y_2` is a numbered `pred_y` only beside another `pred_y`.
+            numbered = {name for name in predictions if name in columns}
+            same = {
+                i
+                for i in range(start, status)
+                if columns[i] in predictions or plain[i] in numbered
+            }
+            return same | {status, status + 1}
     return set()
+
+
+def _is_pair(value: str, spread: str) -> bool:
+    """Whether two neighbours are the value and the spread of one target."""
+    if not value.startswith(_PREDICTION):
+        return False
+    names = {value, _NUMBER.sub("", value)}
+    return bool({f"{name}_sd" for name in names} & {spread, _NUMBER.sub("", spread)})
 
 
 def _free_name(name: str, taken: set[str]) -> str:

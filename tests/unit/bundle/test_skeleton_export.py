@@ -52,9 +52,7 @@ def test_one_skeleton_serves_every_expert_and_size(sizes: tuple[int, ...]) -> No
 def test_weights_are_outside_and_named_like_the_state_dict() -> None:
     model = build_model(CONFIG, 2)
     proto = ModelProto.FromString(skeleton(CONFIG, 2, 0))
-    outside = {
-        t.name for t in proto.graph.initializer if t.data_location == TensorProto.EXTERNAL
-    }
+    outside = {t.name for t in proto.graph.initializer if t.data_location == TensorProto.EXTERNAL}
     # The embedding of atoms at the end and other parts may be unused; weights may not be inside.
     assert outside <= set(arrays_of(model))
     assert {"head.out.bias", "head.shift", "head.scale"} <= outside
