@@ -60,12 +60,12 @@ class NeighbourAttention(Block):
 class AttentiveFP(Family):
     """AttentiveFP: the state lives on atoms.
 
-    The first layer is special, as it alone sees the bonds:
+    The first layer is special, as it alone sees the bonds, in its attention:
 
         x[v]     = act(A codes[v])
         j[e]     = act(B x[u] + E bond codes[e])                for e = (u -> v)
         a[e]     = softmax into v of act(s . j[e] + t . x[v])
-        c[v]     = elu(sum of a[e] P j[e] + bias)
+        c[v]     = elu(sum of a[e] P x[u] + bias)
         h0[v]    = relu(GRU(input c, hidden x))
 
     Source: Xiong et al. 2020, doi 10.1021/acs.jmedchem.9b00959, and
@@ -94,7 +94,7 @@ class AttentiveFP(Family):
         j = functional.leaky_relu(j, SLOPE)
         score = self.score_bond(j).squeeze(1) + gather(self.score_atom(x).squeeze(1), target)
         weight = segment_softmax(functional.leaky_relu(score, SLOPE), target, n)
-        message = self.project(j) * weight.unsqueeze(1)
+        message = gather(self.project(x), source) * weight.unsqueeze(1)
         c = functional.elu(segment_sum(message, target, n) + self.bias)
         return self.gru(c, x).relu(), AtomContext(source, target, n)
 
