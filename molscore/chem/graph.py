@@ -1,6 +1,6 @@
 """A standardised molecule as integer codes, independent of how its SMILES was written."""
 
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from molscore.chem.features import (
     BOND_FEATURES,
     ELEMENTS,
     FEATURIZER_VERSION,
+    OTHER,
     Feature,
 )
 from molscore.chem.molecule import Molecule
@@ -42,8 +43,9 @@ _BOND_WEIGHT: Final = np.array(
     [_ONE, _ONE + _DOUBLE, _ONE + _TRIPLE, _ONE + _AROMATIC, _ONE + _SPECIAL, _ONE + _SPECIAL],
     dtype=np.float64,
 )
-# Twice the bond order to the code of `order`; anything else is looked at bond by bond.
-_CODE_OF_DOUBLED_ORDER: Final = np.array([255, 255, 0, 3, 1, 255, 2], dtype=np.uint8)
+# Twice the bond order to the code of `order`.
+_UNCLEAR: Final = 255
+_CODE_OF_DOUBLED_ORDER: Final = np.array([_UNCLEAR, _UNCLEAR, 0, 3, 1, _UNCLEAR, 2], dtype=np.uint8)
 _CODE_OF_TYPE: Final = {
     Chem.BondType.SINGLE: 0,
     Chem.BondType.DOUBLE: 1,
@@ -73,21 +75,8 @@ def featurize(molecule: Molecule) -> MolGraph:
     """
     mol = molecule.mol
     bond_atoms, order = _bonds(mol)
-    atom_codes = np.zeros((mol.GetNumAtoms(), len(ATOM_FEATURES)), dtype=np.uint8)
+    atom_codes = _atom_codes(mol, bond_atoms, order)
     bond_codes = np.zeros((len(bond_atoms), len(BOND_FEATURES)), dtype=np.uint8)
-    atoms = mol.GetAtoms()
-    properties = np.array(
-        [(a.GetAtomicNum(), a.GetFormalCharge(), a.GetTotalNumHs()) for a in atoms],
-        dtype=np.int64,
-    )
-    atom_codes[:, :3] = _element_codes()[properties[:, 0]]
-    atom_codes[:, 4] = _charge_codes(properties[:, 1])
-    atom_codes[:, 5] = np.minimum(properties[:, 2], _HYDROGENS.other)
-    sums = np.bincount(
-        bond_atoms.ravel(), np.repeat(_BOND_WEIGHT[order], 2), minlength=len(atom_codes)
-    ).astype(np.int64)
-    atom_codes[:, 3] = np.minimum(sums & 63, _DEGREE.other)
-    atom_codes[:, 6] = _bonding_codes(sums)
     bond_codes[:, 0] = order
     _set_rings(mol, bond_atoms, atom_codes, bond_codes)
     if any(mark in molecule.smiles for mark in "@/\\"):
@@ -98,14 +87,17 @@ def featurize(molecule: Molecule) -> MolGraph:
 def _bonds(mol: Any) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """Return atoms [n_bonds, 2], smaller index first, rows sorted, and order codes [n_bonds]."""
     orders = Chem.GetAdjacencyMatrix(mol, useBO=True, force=True)
-    begin, end = np.nonzero(np.triu(orders))
-    forward = orders[begin, end]
-    # The matrix shows a dative bond on its accepting side alone and hides bonds of order 0.
-    if len(begin) == mol.GetNumBonds() and np.array_equal(forward, orders[end, begin]):
-        doubled = (2 * forward).astype(np.int64)
+    begin, end = orders.nonzero()
+    upper = begin < end
+    begin, end = begin[upper], end[upper]
+    # The matrix shows a dative bond on its accepting side alone and hides bonds of order 0;
+    # such molecules, and those with bonds of order 4 and up, are looked at bond by bond.
+    if len(begin) == mol.GetNumBonds():
+        forward = orders[begin, end]
+        doubled = (forward + orders[end, begin]).astype(np.intp)
         if not len(doubled) or doubled.max() < len(_CODE_OF_DOUBLED_ORDER):
             codes = _CODE_OF_DOUBLED_ORDER[doubled]
-            if not (codes == 255).any():
+            if codes.max(initial=0) < _UNCLEAR and (2 * forward == doubled).all():
                 return np.stack((begin, end), axis=1).astype(np.int32), codes
     rows = sorted(
         (
@@ -116,6 +108,61 @@ def _bonds(mol: Any) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     )
     table = np.array(rows, dtype=np.int32).reshape(-1, 3)
     return np.ascontiguousarray(table[:, :2]), table[:, 2].astype(np.uint8)
+
+
+def _atom_codes(
+    mol: Any, bond_atoms: NDArray[np.int32], order: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
+    """Return all atom codes but ring and CIP, which are left 0."""
+    sums = np.bincount(
+        bond_atoms.ravel(), _BOND_WEIGHT[order].repeat(2), minlength=mol.GetNumAtoms()
+    )
+    rows = [
+        _environment(atom.GetAtomicNum(), atom.GetFormalCharge(), atom.GetTotalNumHs(), bonds)
+        for atom, bonds in zip(mol.GetAtoms(), sums.astype(np.int64).tolist(), strict=True)
+    ]
+    codes = np.frombuffer(b"".join(rows), dtype=np.uint8)
+    return codes.reshape(-1, len(ATOM_FEATURES)).copy()
+
+
+@lru_cache(maxsize=65_536)
+def _environment(atomic_number: int, charge: int, hydrogens: int, bonds: int) -> bytes:
+    """Return one row of atom codes; few distinct environments occur, so most are looked up.
+
+    Args:
+        atomic_number: 1 to 118.
+        charge: formal charge.
+        hydrogens: hydrogens that are not atoms of the graph.
+        bonds: sum of `_BOND_WEIGHT` over the atom's bonds.
+    """
+    element, group, period = _element_codes()[atomic_number]
+    return bytes(
+        (
+            *(element, group, period),
+            min(bonds & 63, _DEGREE.other),
+            charge + 2 if -2 <= charge <= 3 else _CHARGE.other,
+            min(hydrogens, _HYDROGENS.other),
+            _bonding_code(bonds),
+            *(0, 0),
+        )
+    )
+
+
+def _bonding_code(bonds: int) -> int:
+    special, aromatic = bonds >> 24, bonds >> 18 & 63
+    triple, double = bonds >> 12 & 63, bonds >> 6 & 63
+    if special:
+        return _BONDING.labels.index("dative")
+    label = {
+        (0, 0, 0): "single",
+        (0, 1, 0): "double",
+        (0, 2, 0): "two-double",
+        (0, 0, 1): "triple",
+        (2, 0, 0): "aromatic-2",
+        (3, 0, 0): "aromatic-3",
+        (2, 1, 0): "aromatic-double",
+    }.get((aromatic, double, triple), OTHER)
+    return _BONDING.labels.index(label)
 
 
 @cache
@@ -148,35 +195,6 @@ def _group(period: int, place: int) -> int | None:
     return place - 14 if place > 17 else None
 
 
-def _charge_codes(charge: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.where((charge >= -2) & (charge <= 3), charge + 2, _CHARGE.other)
-
-
-@cache
-def _bonding_table() -> NDArray[np.uint8]:
-    """[2, 4, 4, 4]: code for special bonds, aromatic, double and triple counts up to 3."""
-    table = np.full((2, 4, 4, 4), _BONDING.other, dtype=np.uint8)
-    label = _BONDING.labels.index
-    table[1] = label("dative")
-    table[0, 0, 0, 0] = label("single")
-    table[0, 0, 1, 0] = label("double")
-    table[0, 0, 2, 0] = label("two-double")
-    table[0, 0, 0, 1] = label("triple")
-    table[0, 2, 0, 0] = label("aromatic-2")
-    table[0, 3, 0, 0] = label("aromatic-3")
-    table[0, 2, 1, 0] = label("aromatic-double")
-    return table
-
-
-def _bonding_codes(sums: NDArray[np.int64]) -> NDArray[np.uint8]:
-    special = np.minimum(sums >> 24, 1)
-    aromatic = np.minimum(sums >> 18 & 63, 3)
-    triple = np.minimum(sums >> 12 & 63, 3)
-    double = np.minimum(sums >> 6 & 63, 3)
-    codes: NDArray[np.uint8] = _bonding_table()[special, aromatic, double, triple]
-    return codes
-
-
 def _set_rings(
     mol: Any,
     bond_atoms: NDArray[np.int32],
@@ -191,8 +209,7 @@ def _set_rings(
     ring_of_pair = np.zeros((n_atoms, n_atoms), dtype=np.uint8)
     for ring in sorted(rings, key=len, reverse=True):  # the smallest is written last
         code = len(ring) - 2 if len(ring) <= 8 else _RING.other
-        members = np.array(ring)
-        following = np.roll(members, -1)
+        members, following = list(ring), [*ring[1:], ring[0]]
         atom_codes[members, 7] = code
         ring_of_pair[members, following] = code
         ring_of_pair[following, members] = code
