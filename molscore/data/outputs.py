@@ -131,8 +131,9 @@ class Output:
         except BrokenPipeError:
             raise
         except OSError as error:
+            kept = "" if self.path is None else "; nothing was kept"
             raise MolscoreError(
-                f"cannot write {self.name}: {error.strerror or error}; nothing was kept"
+                f"cannot write {self.name}: {error.strerror or error}{kept}"
             ) from None
 
     def commit(self) -> None:

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from molscore.config import Config
 from molscore.data.columns import find_column
+from molscore.data.endpoints import Target, TargetKind, Transform, Values
 from molscore.data.records import Record, TableInfo, TableOptions, TableReader
 from molscore.data.tables import open_frame, open_table
 from molscore.data.target_columns import choose_targets
@@ -24,72 +24,17 @@ from molscore.data.values import (
 from molscore.data.writers import unique_names
 from molscore.errors import ConfigError, InputError
 
-Values = NDArray[np.float64]
-TargetKind = Literal["regression", "classification"]
-Transform = Literal["none", "log10", "ln", "log1p"]
+__all__ = [
+    "LabelledTable",
+    "Rejected",
+    "Target",
+    "TargetKind",
+    "Transform",
+    "Values",
+    "read_labelled",
+]
 
 _DEFAULT: Final = TableOptions()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Target(Config):
-    """One property to learn.
-
-    Attributes:
-        name: column name, without blanks around it.
-        kind: `regression`, or `classification` between two classes.
-        unit: of the values in the table, for people to read.
-        transform: what a model learns of a value y, and predictions undo: `none` y,
-            `log10` log10(y), `ln` ln(y), `log1p` ln(1 + y).
-        note: endpoint note ("water solubility, pH not controlled").
-        classes: for classification, what 0 and 1 are called in the table.
-    """
-
-    name: str
-    kind: TargetKind = "regression"
-    unit: str = ""
-    transform: Transform = "none"
-    note: str = ""
-    classes: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.kind == "classification":
-            if self.transform != "none":
-                raise ConfigError(
-                    f"target {self.name!r}: a classification target takes no transform, "
-                    f"got {self.transform!r}"
-                )
-            if not self.classes:
-                object.__setattr__(self, "classes", ("0", "1"))
-            if len(self.classes) != 2:
-                raise ConfigError(f"target {self.name!r}: two classes are needed")
-        elif self.classes:
-            raise ConfigError(f"target {self.name!r}: a regression target has no classes")
-
-    def forward(self, values: Values) -> Values:
-        """Take values in table units to what a model learns; NaN where that is undefined."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            result = _FORWARD[self.transform](np.asarray(values, dtype=np.float64))
-        return np.where(np.isfinite(result), result, np.nan)
-
-    def inverse(self, values: Values) -> Values:
-        """Undo `forward`."""
-        with np.errstate(over="ignore"):
-            return np.asarray(_INVERSE[self.transform](np.asarray(values, dtype=np.float64)))
-
-
-_FORWARD: Final[dict[str, Any]] = {
-    "none": np.array,
-    "log10": np.log10,
-    "ln": np.log,
-    "log1p": np.log1p,
-}
-_INVERSE: Final[dict[str, Any]] = {
-    "none": np.array,
-    "log10": lambda t: np.power(10.0, t),
-    "ln": np.exp,
-    "log1p": np.expm1,
-}
 
 
 class Rejected(NamedTuple):
@@ -151,6 +96,11 @@ class LabelledTable:
         """[n], whether a record has a value for at least one target."""
         return np.asarray(~np.isnan(self.values).all(axis=1))
 
+    @property
+    def malformed(self) -> frozenset[int]:
+        """Rows left out whole, each with its reason in `rejected`."""
+        return frozenset(item.row for item in self.rejected if not item.column)
+
     def column(self, name: str) -> list[str]:
         """Return the cells of a column, found as `columns.find_column` does."""
         names = list(self.extra)
@@ -189,7 +139,13 @@ def read_labelled(
         records = list(reader)
     if not records:
         raise InputError(f"{reader.name}: there is a header and no record below it")
-    cells = _columns_of(records, len(reader.columns))
+    usable = [record for record in records if not record.problem]
+    if not usable:
+        raise InputError(
+            f"{reader.name}: no record can be used; the first, in line {records[0].line}: "
+            f"{records[0].problem}"
+        )
+    cells = _columns_of(usable, len(reader.columns))
     requested = [t.name if isinstance(t, Target) else t for t in targets] if targets else None
     chosen = choose_targets(
         reader.columns, cells, reader.smiles_index, requested, table=reader.name
@@ -197,34 +153,27 @@ def read_labelled(
     notes = list(reader.info.notes)
     if not requested:
         notes.append(f"the target is {reader.columns[chosen[0]].strip()!r}; --target names another")
-    decimals = _decimals(options, cells, chosen)
-    fixed = [t if isinstance(t, Target) else None for t in targets] if targets else [None]
     settings = _Settings(kind, transform, unit, note)
-    rejected = [
-        Rejected(record.row, record.line, "", " ".join(record.fields).strip(), record.problem)
+    made = [
+        settings.make(reader.columns[index].strip() or f"column_{index + 1}", cells[index])
+        for index in chosen
+    ]
+    made = [t if isinstance(t, Target) else made[k] for k, t in enumerate(targets or made)]
+    _check_transform(reader.name, transform, made)
+    values, rejected = _read_values(
+        usable, len(records), made, [cells[index] for index in chosen], options
+    )
+    mark = reader.info.separator or " "
+    rejected += [
+        Rejected(record.row, record.line, "", mark.join(record.fields).strip(), record.problem)
         for record in records
         if record.problem
     ]
-    made: list[Target] = []
-    values = np.full((len(records), len(chosen)), np.nan)
-    for k, index in enumerate(chosen):
-        usable = [record for record in records if not record.problem]
-        texts = [record.fields[index] for record in usable]
-        target = fixed[k] or settings.make(reader.columns[index].strip(), texts)
-        numbers, problems = _parse_column(target, texts, decimals[k])
-        values[[record.row for record in usable], k] = numbers
-        rejected += [
-            Rejected(usable[i].row, usable[i].line, target.name, texts[i].strip(), reason)
-            for i, reason in problems
-        ]
+    rejected.sort(key=lambda item: item.row)
+    for k, target in enumerate(made):
         if np.isnan(values[:, k]).all():
             raise _no_values(reader, target, rejected)
-        made.append(target)
-    if transform != "none" and all(target.kind == "classification" for target in made):
-        raise ConfigError(
-            f"{reader.name}: --transform {transform} goes with numbers, and {made[0].name!r} holds "
-            f"the classes {' and '.join(made[0].classes)}; --kind regression takes them as numbers"
-        )
+    all_cells = _columns_of(records, len(reader.columns))
     return LabelledTable(
         name=reader.name,
         columns=reader.columns,
@@ -235,8 +184,8 @@ def read_labelled(
         lines=[record.line for record in records],
         targets=tuple(made),
         values=values,
-        extra=dict(zip(unique_names(reader.columns), cells, strict=True)),
-        rejected=sorted(rejected, key=lambda item: item.row),
+        extra=dict(zip(unique_names(reader.columns), all_cells, strict=True)),
+        rejected=rejected,
         info=reader.info,
         notes=tuple(notes),
         sha256=_sha256(path) if is_path and str(path) != "-" else None,
@@ -267,12 +216,35 @@ def _columns_of(records: Sequence[Record], n_columns: int) -> list[list[str]]:
     return [[record.fields[i] for record in records] for i in range(n_columns)]
 
 
-def _decimals(
-    options: TableOptions, cells: Sequence[Sequence[str]], chosen: Sequence[int]
-) -> list[Decimal]:
-    if options.decimal != "auto":
-        return [options.decimal] * len(chosen)
-    return detect_decimals([cells[i] for i in chosen])
+def _check_transform(table: str, transform: Transform, made: Sequence[Target]) -> None:
+    if transform != "none" and all(target.kind == "classification" for target in made):
+        raise ConfigError(
+            f"{table}: --transform {transform} goes with numbers, and {made[0].name!r} holds the "
+            f"classes {' and '.join(made[0].classes)}; --kind regression takes them as numbers"
+        )
+
+
+def _read_values(
+    usable: Sequence[Record],
+    n_records: int,
+    made: Sequence[Target],
+    cells: Sequence[Sequence[str]],
+    options: TableOptions,
+) -> tuple[Values, list[Rejected]]:
+    """Read the cells of every target; `cells` holds those of the usable records."""
+    values = np.full((n_records, len(made)), np.nan)
+    rows = [record.row for record in usable]
+    rejected: list[Rejected] = []
+    decimals: list[Decimal] = (
+        detect_decimals(cells) if options.decimal == "auto" else [options.decimal] * len(made)
+    )
+    for k, target in enumerate(made):
+        values[rows, k], problems = _parse_column(target, cells[k], decimals[k])
+        rejected += [
+            Rejected(usable[i].row, usable[i].line, target.name, cells[k][i].strip(), reason)
+            for i, reason in problems
+        ]
+    return values, rejected
 
 
 def _parse_column(

@@ -567,3 +567,29 @@ def test_an_endless_stream_is_read_as_it_is_needed(monkeypatch):
         records = [record for record, _ in zip(reader, range(1000), strict=False)]
     assert len(records) == 1000
     assert raw.taken < 1_000_000
+
+
+# --- options of format --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "columns", "fields"),
+    [
+        ({"format": "smi"}, ["smiles", "name"], ["CCO,a", "b c;d"]),
+        ({"format": "csv"}, ["smiles", "column_2"], ["CCO", "a b c;d"]),
+        ({"format": "tsv"}, ["smiles"], ["CCO,a b c;d"]),
+        ({"separator": "space"}, ["column_1", "column_2", "column_3"], ["CCO,a", "b", "c;d"]),
+    ],
+)
+def test_a_format_or_separator_that_is_given_holds(opened, options, columns, fields):
+    reader, records = opened(
+        "CCO,a b c;d\nCCN,a b c;d\n", header="no", smiles_column="1", **options
+    )
+    assert reader.columns == columns
+    assert records[0].fields == fields
+
+
+def test_a_list_read_as_smi_always_has_names(opened):
+    reader, records = opened("CCO\nCCN\n", format="smi")
+    assert reader.columns == ["smiles", "name"]
+    assert [record.fields for record in records] == [["CCO", ""], ["CCN", ""]]

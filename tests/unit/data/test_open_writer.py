@@ -335,7 +335,7 @@ def test_a_full_disk_behind_stdout_is_said_once():
             text=True,
             check=False,
         )
-    assert done.stderr == "cannot write stdout: No space left on device; nothing was kept\n"
+    assert done.stderr == "cannot write stdout: No space left on device\n"
     assert done.returncode == 1
 
 

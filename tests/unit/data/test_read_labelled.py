@@ -98,6 +98,8 @@ def test_a_ragged_row_is_left_out_whole(labelled):
     np.testing.assert_array_equal(table.values[:, 0], [-1.1, np.nan, 1])
     assert (table.rejected[0].row, table.rejected[0].line, table.rejected[0].column) == (1, 3, "")
     assert "ragged" in table.rejected[0].reason
+    assert table.rejected[0].text == "N,N-dimethylaniline,CN(C)c1ccccc1,-2"
+    assert table.malformed == {1}
 
 
 def test_row_numbers_stay_those_of_the_file(labelled):
@@ -113,6 +115,8 @@ def test_a_target_without_a_value_is_refused_with_the_first_reason(labelled):
         labelled("smiles,y\nC,\nCC,NA\n", targets=["y"])
     with pytest.raises(InputError, match="a header and no record below"):
         labelled("smiles,y\n")
+    with pytest.raises(InputError, match="no record can be used; the first, in line 2: ragged"):
+        labelled("smiles,y\nCCO\nCC\n")
 
 
 # --- decimal marks ------------------------------------------------------------------------
