@@ -8,6 +8,7 @@
 #
 # BASE is any Debian-like image with Python 3.11 to 3.13, venv and pip. The PIP_* arguments
 # are for sites with package mirrors; PIP_FIND_LINKS may name a folder with a CPU torch wheel.
+# `--build-arg MOLSCORE_TORCH=any` lets `train` have a CUDA torch.
 ARG BASE=docker.io/library/python:3.12-slim
 
 FROM ${BASE} AS dependencies
@@ -41,7 +42,12 @@ STOPSIGNAL SIGINT
 ENTRYPOINT ["/usr/local/bin/molscore-entrypoint"]
 CMD ["--help"]
 
+# An argument ends with its stage; not every builder hands it on to a stage built on that one.
 FROM dependencies AS runtime-files
+ARG PIP_INDEX_URL
+ARG PIP_EXTRA_INDEX_URL
+ARG PIP_FIND_LINKS
+ARG PIP_CERT
 COPY LICENSE README.md ./
 COPY molscore molscore
 COPY docker/prune.sh docker/prune.sh
@@ -51,6 +57,11 @@ FROM image AS runtime
 COPY --from=runtime-files /opt/molscore /opt/molscore
 
 FROM dependencies AS train-files
+ARG PIP_INDEX_URL
+ARG PIP_EXTRA_INDEX_URL
+ARG PIP_FIND_LINKS
+ARG PIP_CERT
+ARG MOLSCORE_TORCH
 COPY scripts/install_torch.py scripts/install_torch.py
 RUN /opt/molscore/bin/python scripts/install_torch.py \
  && /opt/molscore/bin/pip install -c constraints.txt -r train.txt
@@ -59,8 +70,6 @@ COPY molscore molscore
 RUN /opt/molscore/bin/pip install --no-deps . && /opt/molscore/bin/pip uninstall -y pip
 
 FROM image AS train
-# torch names this folder after the user, who need not have a name here.
-ENV TORCHINDUCTOR_CACHE_DIR=/tmp/torchinductor
 COPY --from=train-files /opt/molscore /opt/molscore
 
 FROM runtime
