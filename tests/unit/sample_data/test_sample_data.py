@@ -12,7 +12,6 @@ from rdkit.Chem.rdMolDescriptors import CalcMolFormula
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLE_DATA = ROOT / "sample_data"
-SHARED_AQSOLDB = ROOT.parent / "shared" / "data" / "aqsoldb.csv"
 
 ELEMENTS = {"A-1392", "A-5604", "A-5851", "A-5988"}
 REDRAWN = {"A-5950", "B-1579", "B-1866"}
