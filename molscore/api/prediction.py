@@ -11,6 +11,7 @@ from molscore.data.records import TableOptions, TableReader
 from molscore.data.tables import TableWriter, open_table, open_writer
 from molscore.data.writers import OutputFormat
 from molscore.predict.core import BATCH_SIZE
+from molscore.predict.engine import open_engine
 from molscore.predict.layout import OutputLayout, output_layout
 from molscore.predict.stream import Summary, predict_stream
 
@@ -62,6 +63,7 @@ def predict_table(
         MolscoreError: when a worker dies or the output cannot be written.
     """
     bundle = load_bundle(model)
+    open_engine(bundle, engine, device)  # refuse what cannot run before a header is written
     with open_table(source, table) as reader:
         log_table(reader)
         layout = output_layout(reader.columns, bundle.manifest.targets)

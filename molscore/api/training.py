@@ -152,7 +152,7 @@ def train_model(
             model=model,
             train=schedule,
             output=output,
-            run_dir=run_dir or output.with_name(f"{output.stem}-run"),
+            run_dir=run_dir or default_run_dir(output),
             folds=read_folds_file(folds_file, len(labelled)) if folds_file else None,
             workers=workers,
             device=device,
@@ -161,6 +161,11 @@ def train_model(
             log=_log,
             progress=progress,
         )
+
+
+def default_run_dir(output: Path) -> Path:
+    """Return where a run is kept when no folder is given: `NAME-run` beside the bundle."""
+    return output.with_name(f"{output.stem}-run")
 
 
 def _log(text: str) -> None:

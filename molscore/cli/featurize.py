@@ -49,7 +49,7 @@ def featurize(
     from molscore import api  # noqa: PLC0415 (start-up of --help)
 
     reports.announce_terminal(file)
-    with progress_bar("featurizing") as progress:
+    with progress_bar("featurizing", output=output) as progress:
         summary = api.featurize_table(
             file,
             output,

@@ -52,7 +52,7 @@ def predict(
     from molscore.api.prediction import predict_table  # noqa: PLC0415 (start-up of --help)
 
     reports.announce_terminal(file)
-    with progress_bar("predicting") as progress:
+    with progress_bar("predicting", output=output) as progress:
         summary = predict_table(
             file,
             model,

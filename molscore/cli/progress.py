@@ -16,17 +16,19 @@ class ProgressCallback(Protocol):
 
 
 @contextlib.contextmanager
-def progress_bar(label: str) -> Iterator[ProgressCallback | None]:
+def progress_bar(label: str, *, output: str | None = None) -> Iterator[ProgressCallback | None]:
     """Show a one-line bar on stderr while the block runs.
 
     Args:
         label: plain text in front of the bar.
+        output: where data goes; rows that scroll over the same terminal are progress enough.
 
     Yields:
         A callback for (done, total), or None where a bar has no place: stderr is not a
-        terminal, or `--quiet`. Rich itself honours `NO_COLOR` and `TERM=dumb`.
+        terminal, rows go to the terminal, or `--quiet`. Rich itself honours `NO_COLOR`.
     """
-    if logs.state.quiet or not sys.stderr.isatty():
+    scrolling = output == "-" and sys.stdout is not None and sys.stdout.isatty()
+    if logs.state.quiet or scrolling or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console  # noqa: PLC0415 (0.1 s, and only a terminal needs it)
@@ -47,6 +49,7 @@ def progress_bar(label: str) -> Iterator[ProgressCallback | None]:
         TimeRemainingColumn(),
         console=Console(file=sys.stderr),
         transient=True,
+        refresh_per_second=4,
         redirect_stdout=False,  # data stays out of Rich's hands
         redirect_stderr=False,
     )

@@ -28,9 +28,8 @@ def close_summary(summary: "Summary", *, verb: str, strict: bool) -> int:
         The exit code: 3 under `strict` when a row failed, else 0.
     """
     for failure in summary.failures:
-        logs.write_line(
-            f"line {failure.line}: {failure.smiles}: {failure.status}: {failure.reason}"
-        )
+        said = [f"line {failure.line}", failure.smiles.strip(), failure.status, failure.reason]
+        logs.write_line(": ".join(filter(None, said)))
     more = summary.n_failed - len(summary.failures)
     if more:
         logs.write_line(f"and {more:,} more rows that failed; see the status column")

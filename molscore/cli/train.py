@@ -1,5 +1,7 @@
 """`molscore train`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -85,11 +87,11 @@ def train(
     Makes one expert a fold, each blind to that fold; equal structures share a fold. The
     experts together are the model. Their out-of-fold predictions are the cross-validation.
     """
-    from molscore.api.training import train_model  # noqa: PLC0415 (start-up of --help)
+    from molscore.api.training import default_run_dir, train_model  # noqa: PLC0415 (--help)
     from molscore.report.text import cross_validation  # noqa: PLC0415
 
     reports.announce_terminal(file)
-    with progress_bar("training") as progress:
+    with _resume_hint(run_dir or default_run_dir(output)), progress_bar("training") as progress:
         result = train_model(
             file,
             output=output,
@@ -114,3 +116,14 @@ def train(
     if not logs.state.quiet:
         for line in cross_validation(result.metrics):
             logs.write_line(line)
+
+
+@contextmanager
+def _resume_hint(run_dir: Path) -> Iterator[None]:
+    """Say after Ctrl-C how to go on, if the run got far enough to leave something."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if (run_dir / "config.json").exists():
+            logs.write_line(f"{run_dir} keeps what is done; the same command with --resume goes on")
+        raise
