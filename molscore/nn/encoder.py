@@ -29,8 +29,9 @@ class CodeEncoder(nn.Module):
         self.sizes = tuple(sizes)
         self.register_buffer("offset", torch.tensor(starts), persistent=False)
         self.offset: Tensor
-        # The sum of n_features rows then has about the variance of a default linear layer.
-        self.weight = nn.Parameter(torch.randn(sum(sizes), width) / math.sqrt(3 * len(sizes)))
+        # The variance of a default linear layer on the one-hot codes. A larger start costs
+        # accuracy on small data: codes that are rare keep much of it, as noise.
+        self.weight = nn.Parameter(torch.randn(sum(sizes), width) / math.sqrt(3 * sum(sizes)))
 
     def forward(self, codes: Tensor) -> Tensor:
         """Return the encoded rows."""
