@@ -132,11 +132,8 @@ def test_aqsoldb_has_no_iminol_but_the_one_its_source_draws(aqsoldb):
     assert iminols == {"F-771"}
 
 
-@pytest.mark.skipif(
-    not SHARED_AQSOLDB.exists(), reason="the full AqSolDB is not beside the project"
-)
-def test_the_repair_gives_back_the_structures_of_aqsoldb_itself(aqsoldb):
-    full = {row["ID"]: row for row in read_rows(SHARED_AQSOLDB)}
+def test_the_repair_gives_back_the_structures_of_aqsoldb_itself(aqsoldb, shared_data):
+    full = {row["ID"]: row for row in read_rows(shared_data / "aqsoldb.csv")}
     differing, other_key = set(), set()
     for row_id, row in aqsoldb.items():
         with rdBase.BlockLogs():
