@@ -1,5 +1,7 @@
-"""Where the tests find data that the project does not ship."""
+"""Data that the project does not ship, and limits on time."""
 
+import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -15,3 +17,17 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"no benchmark tables at {SHARED_DATA}")
     return SHARED_DATA
+
+
+@pytest.fixture
+def process_seconds():
+    """A context that fails when its body takes more processor seconds than given."""
+
+    @contextmanager
+    def limit(seconds):
+        start = time.process_time()
+        yield
+        spent = time.process_time() - start
+        assert spent < seconds, f"took {spent:.2f} s"
+
+    return limit

@@ -93,14 +93,17 @@ class DescriptorScaler:
         """Rebuild a scaler from `to_arrays`.
 
         Raises:
-            BundleError: when an array is missing, of another length, not finite, or a scale
-                is not positive.
+            BundleError: when an array is missing, of another length, not finite, a scale is
+                not positive, or the names cannot be read.
         """
         expected = [f.name for f in fields(cls)]
         missing = [name for name in expected if name not in arrays]
         if missing:
             raise BundleError(f"descriptor scaler: array {missing[0]!r} is missing")
-        text = bytes(np.asarray(arrays["names"], dtype=np.uint8)).decode()
+        try:
+            text = bytes(np.asarray(arrays["names"], dtype=np.uint8)).decode()
+        except UnicodeDecodeError:
+            raise BundleError("descriptor scaler: 'names' is not UTF-8 text") from None
         names = tuple(text.split("\n")) if text else ()
         columns = {}
         for name in expected[1:]:
