@@ -113,7 +113,10 @@ def prepare(
 def _parse(table: LabelledTable, policy: ChemPolicy) -> tuple[list[Molecule], list[ParseFailure]]:
     molecules: list[Molecule] = []
     failures: list[ParseFailure] = []
+    malformed = table.malformed
     for row, smiles in enumerate(table.smiles):
+        if row in malformed:  # reported once already, among the rejected
+            continue
         parsed = parse_smiles(smiles, policy, row)
         if isinstance(parsed, ParseFailure):
             failures.append(parsed)

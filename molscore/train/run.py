@@ -1,40 +1,33 @@
 """A training run from table to bundle."""
 
 import dataclasses
-import importlib.metadata
-import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import molscore
-from molscore.bundle.manifest import Manifest
 from molscore.bundle.structures import STRUCTURES, hash_structures
 from molscore.bundle.writer import save_bundle
-from molscore.chem.descriptors import DESCRIPTOR_NAMES
 from molscore.chem.features import FEATURIZER_VERSION
 from molscore.chem.policy import ChemPolicy
-from molscore.chem.version import rdkit_version
+from molscore.cpus import available_cpus
 from molscore.data.targets import LabelledTable
 from molscore.errors import ConfigError
 from molscore.nn.config import ModelConfig
-from molscore.predict.cpus import available_cpus
 from molscore.train.assess import OutOfFold, assess, collect, metrics_csv, oof_csv
 from molscore.train.config import TrainConfig
 from molscore.train.expert import ExpertResult
 from molscore.train.folder import RunConfig, RunFolder
 from molscore.train.pool import train_experts
 from molscore.train.prepare import Prepared, prepare
+from molscore.train.provenance import build_manifest
 
 Log = Callable[[str], None]
 ProgressCallback = Callable[[int, int | None], None]
-
-PACKAGES: Final = ("molscore", "torch", "rdkit", "numpy", "onnx", "onnxruntime")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +128,7 @@ def run_training(
     log("exporting the model to ONNX")
     sha256 = save_bundle(
         output,
-        _manifest(table, prepared, config, policy, metrics, output),
+        build_manifest(table, prepared, config, policy, metrics, output),
         experts=[result.weights for result in results],
         onnx=_skeleton(model, prepared, results[0]),
         arrays=arrays,
@@ -296,46 +289,3 @@ def _skeleton(model: ModelConfig, prepared: Prepared, expert: ExpertResult) -> b
     network = build_model(model, prepared.data.n_targets, prepared.data.n_descriptors)
     network.load_state_dict({k: torch.from_numpy(v) for k, v in expert.weights.items()})
     return export_skeleton(network)
-
-
-def _manifest(
-    table: LabelledTable,
-    prepared: Prepared,
-    config: RunConfig,
-    policy: ChemPolicy,
-    metrics: dict[str, Any],
-    output: Path,
-) -> Manifest:
-    training = {
-        "table": Path(table.name).name,
-        "table_sha256": table.sha256,
-        "data_sha256": config.data_sha256,
-        "counts": prepared.counts,
-        "config": config.train.to_dict(),
-        "warnings": list(prepared.warnings),
-        "notes": list(table.notes),
-        "environment": _environment(),
-    }
-    return Manifest(
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        molscore_version=molscore.__version__,
-        name=output.stem,
-        rdkit_version=rdkit_version(),
-        policy=policy,
-        model=config.model,
-        targets=table.targets,
-        n_experts=config.train.n_experts,
-        descriptor_names=DESCRIPTOR_NAMES if config.model.descriptors == "rdkit" else (),
-        training=training,
-        metrics=metrics,
-    )
-
-
-def _environment() -> dict[str, str]:
-    versions = {"python": platform.python_version(), "machine": platform.machine()}
-    for package in PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return versions

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from molscore.predict import cpus
-from molscore.predict.cpus import available_cpus, cgroup_quota
+from molscore import cpus
+from molscore.cpus import available_cpus, cgroup_quota
 
 
 def make(tmp_path: Path, proc: str, files: dict[str, str]) -> float | None:
@@ -70,7 +70,7 @@ def test_the_smaller_of_affinity_and_quota(
 def test_the_affinity_of_a_real_process() -> None:
     code = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
-        "from molscore.predict.cpus import available_cpus; print(available_cpus())"
+        "from molscore.cpus import available_cpus; print(available_cpus())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "1\n"

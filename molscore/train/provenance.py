@@ -1,0 +1,62 @@
+"""Where a model's numbers come from: what training writes into a bundle's manifest."""
+
+import importlib.metadata
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import molscore
+from molscore.bundle.manifest import Manifest
+from molscore.chem.descriptors import DESCRIPTOR_NAMES
+from molscore.chem.policy import ChemPolicy
+from molscore.chem.version import rdkit_version
+from molscore.data.targets import LabelledTable
+from molscore.train.folder import RunConfig
+from molscore.train.prepare import Prepared
+
+PACKAGES: Final = ("molscore", "torch", "rdkit", "numpy", "onnx", "onnxruntime")
+
+
+def build_manifest(
+    table: LabelledTable,
+    prepared: Prepared,
+    config: RunConfig,
+    policy: ChemPolicy,
+    metrics: dict[str, Any],
+    output: Path,
+) -> Manifest:
+    """Return the manifest of a new model; its members are filled in when it is written."""
+    training = {
+        "table": Path(table.name).name,
+        "table_sha256": table.sha256,
+        "data_sha256": config.data_sha256,
+        "counts": prepared.counts,
+        "config": config.train.to_dict(),
+        "warnings": list(prepared.warnings),
+        "notes": list(table.notes),
+        "environment": _environment(),
+    }
+    return Manifest(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        molscore_version=molscore.__version__,
+        name=output.stem,
+        rdkit_version=rdkit_version(),
+        policy=policy,
+        model=config.model,
+        targets=table.targets,
+        n_experts=config.train.n_experts,
+        descriptor_names=DESCRIPTOR_NAMES if config.model.descriptors == "rdkit" else (),
+        training=training,
+        metrics=metrics,
+    )
+
+
+def _environment() -> dict[str, str]:
+    versions = {"python": platform.python_version(), "machine": platform.machine()}
+    for package in PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
