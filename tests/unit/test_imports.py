@@ -13,6 +13,7 @@ PACKAGE = Path(molscore.__file__).parent
 LEVELS = {
     "errors": 0,
     "config": 1,
+    "cpus": 1,
     "stats": 1,
     "chem": 2,
     "data": 3,
