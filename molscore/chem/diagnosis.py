@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from rdkit import Chem, rdBase
 
+from molscore.chem.policy import MAX_ATOMS, MAX_RINGS
+
 MISSING_WORDS: Final = frozenset(
     ("nan", "na", "n/a", "#n/a", "<na>", "none", "null", "nil", "-", "--", ".", "?")
 )
@@ -70,11 +72,8 @@ def _unknown_atom(text: str) -> str | None:
 
 
 def _is_atom(bracket: str) -> bool:
-    options: Any = Chem.SmilesParserParams()
-    options.sanitize = False
-    options.removeHs = False
     with rdBase.BlockLogs():
-        return Chem.MolFromSmiles(bracket, options) is not None
+        return _unsanitised(bracket) is not None
 
 
 def _rdkit_words(log: str) -> str:
@@ -97,10 +96,25 @@ def message(error: Exception) -> str:
     return _rdkit_words(str(error))
 
 
-def heavy_atoms_unsanitised(text: str) -> int:
-    """Count heavy atoms without sanitising, 0 when the SMILES cannot be read."""
+def oversize(text: str) -> str | None:
+    """Find that a SMILES has too many atoms or rings, before the costly part of reading it.
+
+    Returns:
+        What it has too many of, or None; None too when it cannot be read.
+    """
+    mol = _unsanitised(text)
+    if mol is None:
+        return None
+    if mol.GetNumHeavyAtoms() > MAX_ATOMS:
+        return f"more than {MAX_ATOMS} heavy atoms"
+    if mol.GetNumBonds() - mol.GetNumAtoms() + len(Chem.GetMolFrags(mol)) > MAX_RINGS:
+        return f"more than {MAX_RINGS} rings"
+    return None
+
+
+def _unsanitised(text: str) -> Any:
     options: Any = Chem.SmilesParserParams()
     options.sanitize = False
     options.removeHs = False
-    mol: Any = Chem.MolFromSmiles(text, options)
-    return 0 if mol is None else int(mol.GetNumHeavyAtoms())
+    options.allowCXSMILES = False
+    return Chem.MolFromSmiles(text, options)

@@ -8,17 +8,19 @@ from rdkit import Chem, rdBase
 from molscore.chem.diagnosis import (
     MISSING_WORDS,
     explain,
-    heavy_atoms_unsanitised,
     message,
+    oversize,
     text_problem,
 )
 from molscore.chem.identity import scaffold, structure_key
 from molscore.chem.molecule import Molecule, ParseFailure, Status
-from molscore.chem.policy import MAX_ATOMS, MAX_SMILES_LENGTH, ChemPolicy
+from molscore.chem.policy import MAX_ATOMS, MAX_RINGS, MAX_SMILES_LENGTH, ChemPolicy
 from molscore.chem.standardise import DUMMY, standardise
 
 __all__ = ["Molecule", "ParseFailure", "Status", "parse_smiles", "scaffold", "structure_key"]
 
+# A ring takes at least two digits, a heavy atom one character.
+_SURELY_SMALL: Final = min(MAX_ATOMS, 2 * MAX_RINGS)
 _LABELLED: Final = re.compile(r"\[\d|:\d+\]")
 _RDKIT_ERRORS: Final = (ValueError, RuntimeError)  # MolSanitizeException is a ValueError
 
@@ -82,8 +84,9 @@ def _refuse_text(text: str, rest: str) -> _Refusal | None:
 
 def _read(text: str, policy: ChemPolicy) -> Any:
     """Return a standardised RDKit Mol, or a `_Refusal`."""
-    if len(text) > MAX_ATOMS and heavy_atoms_unsanitised(text) > MAX_ATOMS:
-        return _Refusal("unsupported", f"more than {MAX_ATOMS} heavy atoms")
+    excess = oversize(text) if len(text) > _SURELY_SMALL else None
+    if excess is not None:
+        return _Refusal("unsupported", excess)
     with rdBase.CaptureErrorLog() as log:
         mol: Any = Chem.MolFromSmiles(text, _OPTIONS)
     if mol is None:

@@ -11,6 +11,9 @@ from molscore.config import Config
 MAX_ATOMS: Final = 1000
 """Most heavy atoms a molecule may have; dense n x n matrices and the InChI stay affordable."""
 
+MAX_RINGS: Final = 200
+"""Most independent rings; in a closed net of more, RDKit finds millions of equal ones."""
+
 MAX_SMILES_LENGTH: Final = 40 * MAX_ATOMS
 """Most characters of a SMILES, so that a runaway cell is refused before it is parsed."""
 
@@ -41,7 +44,8 @@ class ChemPolicy(Config):
     | quotes around the SMILES | `invalid_smiles` with a hint |
     | CXSMILES extension (`... |...|`) | dropped: the SMILES before it counts |
     | any other text after a blank | `invalid_smiles`: where the SMILES ends is not guessed |
-    | more than `MAX_ATOMS` heavy atoms, `MAX_SMILES_LENGTH` characters | `unsupported` |
+    | more than `MAX_ATOMS` heavy atoms or `MAX_RINGS` independent rings | `unsupported` |
+    | more than `MAX_SMILES_LENGTH` characters | `unsupported` |
     | atom maps (`[CH3:1]`) | ignored |
     | isotopes (`[13C]`, `[2H]`) | ignored: set to natural, then hydrogens are removed |
     | explicit hydrogens | folded into their heavy atom; kept only where there is none to fold |

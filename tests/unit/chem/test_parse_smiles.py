@@ -7,7 +7,7 @@ from rdkit import Chem
 
 from molscore.chem.molecule import Molecule, ParseFailure
 from molscore.chem.parse import parse_smiles
-from molscore.chem.policy import MAX_ATOMS, MAX_SMILES_LENGTH, ChemPolicy
+from molscore.chem.policy import MAX_ATOMS, MAX_RINGS, MAX_SMILES_LENGTH, ChemPolicy
 
 POLICY = ChemPolicy()
 
@@ -77,6 +77,12 @@ def test_size_is_bounded():
     assert parse_smiles("C" * MAX_ATOMS, POLICY).mol.GetNumAtoms() == MAX_ATOMS
     too_many = failure("C" * (MAX_ATOMS + 1))
     assert (too_many.status, str(MAX_ATOMS) in too_many.reason) == ("unsupported", True)
+    too_many_rings = failure("C1CC1" * (MAX_RINGS + 1))
+    assert (too_many_rings.status, str(MAX_RINGS) in too_many_rings.reason) == (
+        "unsupported",
+        True,
+    )
+    assert isinstance(parse_smiles("C1CC1" * MAX_RINGS, POLICY), Molecule)
     too_long = failure("C(" * MAX_SMILES_LENGTH)
     assert (too_long.status, "characters" in too_long.reason) == ("unsupported", True)
     written_out = Chem.MolToSmiles(Chem.AddHs(Chem.MolFromSmiles("C" * MAX_ATOMS)))
