@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from molscore.bundle.onnx_operators import check_operator
 from molscore.bundle.signature import WEIGHTS_LOCATION, Port
 from molscore.bundle.tensors import TensorSpec
 from molscore.errors import BundleError
@@ -26,43 +27,11 @@ MAX_CONSTANT: Final = 1 << 16  # bytes of one constant inside the graph
 MAX_CONSTANTS: Final = 1 << 20  # bytes of all of them
 MAX_EXTENT: Final = 1 << 24  # elements a constant shape may ask for
 
-# The union over exports of all families, plans, integrators and readouts; a test compares.
-ALLOWED_OPS: Final = frozenset(
-    {
-        "Add",
-        "Clip",
-        "Concat",
-        "ConstantOfShape",
-        "Div",
-        "Elu",
-        "Exp",
-        "Expand",
-        "Gather",
-        "GatherND",
-        "Gemm",
-        "LeakyRelu",
-        "Mul",
-        "ReduceSum",
-        "Relu",
-        "Reshape",
-        "ScatterElements",
-        "ScatterND",
-        "Shape",
-        "Sigmoid",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Sub",
-        "Tanh",
-        "Unsqueeze",
-    }
-)
-
 # The fields of each message that an exported graph has; anything else is refused.
 _MODEL_FIELDS = {"ir_version", "producer_name", "producer_version", "graph", "opset_import"}
 _GRAPH_FIELDS = {"node", "name", "initializer", "input", "output"}
 _NODE_FIELDS = {"input", "output", "name", "op_type", "attribute"}
-_ATTRIBUTE_FIELDS = {"name", "type", "f", "i", "s", "t", "floats", "ints"}
+_ATTRIBUTE_FIELDS = {"name", "type", "f", "i", "s"}
 _TENSOR_FIELDS = {"dims", "data_type", "name", "raw_data", "float_data", "int32_data", "int64_data"}
 _EXTERNAL_FIELDS = {"dims", "data_type", "name", "external_data", "data_location"}
 _VALUE_FIELDS = {"name", "type"}
@@ -116,12 +85,17 @@ def scan(
     _check_values(graph.output, outputs, f"{where}: output")
     if len(graph.node) > MAX_NODES:
         raise BundleError(f"{where}: {len(graph.node)} nodes, more than the {MAX_NODES} allowed")
-    shapes: set[str] = set()
-    size = sum(_check_node(node, shapes, where) for node in graph.node)
+    for node in graph.node:
+        _check_node(node, where)
+    shapes = {
+        node.input[_SHAPE_INPUT[node.op_type]]
+        for node in graph.node
+        if node.op_type in _SHAPE_INPUT
+    }
     taken = {port.name for port in inputs}
-    external, inline = _check_initializers(graph.initializer, tensors, taken, shapes, where)
-    if size + inline > MAX_CONSTANTS:
-        raise BundleError(f"{where}: {size + inline} bytes of constants inside the graph")
+    external, size = _check_initializers(graph.initializer, tensors, taken, shapes, where)
+    if size > MAX_CONSTANTS:
+        raise BundleError(f"{where}: {size} bytes of constants inside the graph")
     return model.SerializeToString(deterministic=True), external
 
 
@@ -174,25 +148,12 @@ def _check_values(values: Sequence[Any], ports: Sequence[Port], where: str) -> N
             raise BundleError(f"{what} has shape {shape[:8]}, expected {list(port.shape)}")
 
 
-def _check_node(node: Any, shapes: set[str], where: str) -> int:
-    """Check one node and return the bytes of the constants in its attributes.
-
-    The name of the input it reads as a shape is added to `shapes`.
-    """
-    if node.domain != "" or node.op_type not in ALLOWED_OPS:
-        shown = f"{node.domain[:40]}::{node.op_type[:40]}" if node.domain else node.op_type[:40]
-        raise BundleError(f"{where}: operator {shown!r} is not allowed in a bundle")
-    what = f"{where}: node {node.name[:80]!r}"
+def _check_node(node: Any, where: str) -> None:
+    check_operator(node, where)
+    what = f"{where}: {node.op_type} {node.name[:80]!r}"
     _check_fields(node, _NODE_FIELDS, what)
-    if node.op_type in _SHAPE_INPUT:
-        shapes.update(node.input[_SHAPE_INPUT[node.op_type] :][:1])
-    size = 0
     for attribute in node.attribute:
-        _check_fields(attribute, _ATTRIBUTE_FIELDS, f"{what}, attribute {attribute.name[:40]!r}")
-        size += 8 * (len(attribute.ints) + len(attribute.floats)) + len(attribute.s)
-        if attribute.HasField("t"):
-            size += _check_constant(attribute.t, what, is_shape=False)
-    return size
+        _check_fields(attribute, _ATTRIBUTE_FIELDS, what)
 
 
 def _check_initializers(

@@ -100,7 +100,57 @@ HOSTILE: dict[str, tuple[Callable[[ModelProto], Any], str]] = {
     "Scan": (add_node("Scan", ["n_atoms"], ["y"], body=branch("a")), "operator 'Scan'"),
     "a subgraph on an allowed operator": (
         add_node("Relu", ["rows"], ["y"], body=branch("a")),
+        "attribute 'body' is not allowed",
+    ),
+    "a subgraph under the name of an attribute": (
+        add_node("Gather", ["rows", "zero"], ["y"], axis=branch("a")),
+        "attribute 'axis' is not allowed",
+    ),
+    "a value and a subgraph in one attribute": (
+        lambda m: m.graph.node[0].attribute[0].g.CopyFrom(branch("a")),
         "field 'g' is not allowed",
+    ),
+    # Each of the next four ended the process with a signal in ONNX Runtime 1.32.
+    "negative batch dimensions": (
+        add_node("GatherND", ["table", "index"], ["y"], batch_dims=-9),
+        "attribute 'batch_dims' is not allowed",
+    ),
+    "huge batch dimensions": (
+        add_node("GatherND", ["table", "index"], ["y"], batch_dims=2**62),
+        "attribute 'batch_dims' is not allowed",
+    ),
+    "a split into fewer than its outputs": (
+        add_node("Split", ["rows"], ["a", "b", "c"], num_outputs=2),
+        "has 3 outputs",
+    ),
+    "a split into more than its outputs": (
+        add_node("Split", ["rows"], ["a"], num_outputs=3),
+        "has 1 outputs",
+    ),
+    "a split that does not say into what": (
+        add_node("Split", ["rows"], ["a", "b"]),
+        "too few attributes",
+    ),
+    "an attribute that stands twice": (
+        lambda m: m.graph.node[0].attribute.append(m.graph.node[0].attribute[0]),
+        "one twice",
+    ),
+    "an attribute of another kind": (
+        lambda m: setattr(m.graph.node[0].attribute[0], "type", 1),
+        "attribute 'axis' is not allowed",
+    ),
+    "an attribute that refers to a function": (
+        lambda m: setattr(m.graph.node[0].attribute[0], "ref_attr_name", "x"),
+        "field 'ref_attr_name'",
+    ),
+    "a slope that is no number": (
+        add_node("Elu", ["rows"], ["y"], alpha=float("nan")),
+        "attribute 'alpha' is not allowed",
+    ),
+    "too few inputs": (add_node("ScatterND", ["zeros"], ["y"], reduction="add"), "1 inputs"),
+    "an input left out": (
+        add_node("ScatterND", ["zeros", "", "rows"], ["y"], reduction="add"),
+        "3 inputs",
     ),
     "a custom domain": (
         add_node("Add", ["rows", "rows"], ["y"], domain="com.evil"),
