@@ -29,7 +29,7 @@ def expert(config: ModelConfig, n_targets: int, n_descriptors: int, seed: int) -
     with torch.no_grad():
         for tensor in model.state_dict().values():
             if tensor.is_floating_point():
-                tensor += 0.05 * torch.randn(tensor.shape, generator=generator)
+                tensor.add_(0.05 * torch.randn(tensor.shape, generator=generator))
     return model.eval()
 
 

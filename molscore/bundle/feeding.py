@@ -6,7 +6,6 @@ The JSON is written for a reader who has a toolkit that parses SMILES, and nothi
 import hashlib
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -15,20 +14,13 @@ from numpy.typing import NDArray
 from molscore.bundle.onnx_session import open_standalone
 from molscore.bundle.reader import Bundle
 from molscore.bundle.signature import Port
-from molscore.bundle.standalone import (
-    check_standalone,
-    compose_standalone,
-    standalone_inputs,
-    standalone_outputs,
-)
-from molscore.bundle.strict_json import dump_object
+from molscore.bundle.standalone import standalone_inputs, standalone_outputs
 from molscore.chem.features import ATOM_FEATURES, BOND_FEATURES, Feature
 from molscore.chem.graph import featurize
 from molscore.chem.packed import PackedGraphs
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles
-from molscore.data.outputs import Output
 from molscore.data.targets import Target
-from molscore.errors import ConfigError, ExportError
+from molscore.errors import ExportError
 
 FORMAT: Final = "molscore-standalone/1"
 
@@ -78,43 +70,6 @@ INPUT_MEANING: Final[dict[str, str]] = {
         "undefined"
     ),
 }
-
-
-def write_standalone(bundle: Bundle, path: str | Path, *, force: bool = False) -> tuple[Path, Path]:
-    """Write a stand-alone graph, and beside it the JSON that says how to feed it.
-
-    Args:
-        bundle: the model.
-        path: of the ONNX file; the JSON gets the same name with the suffix `.json`.
-        force: replace existing files.
-
-    Returns:
-        The two paths.
-
-    Raises:
-        ConfigError: when a file exists and `force` is not set.
-        ExportError: when the graph cannot be composed or differs from the bundle.
-        MolscoreError: when a file cannot be written.
-    """
-    onnx_path = Path(path)
-    json_path = onnx_path.with_suffix(".json")
-    if json_path == onnx_path:
-        raise ConfigError(f"{path}: the ONNX file needs another suffix than .json")
-    onnx = compose_standalone(bundle)
-    check_standalone(bundle, onnx)
-    text = dump_object(describe_feeding(bundle, onnx), indent=None)
-    outputs = []
-    try:
-        for target, data in ((onnx_path, onnx), (json_path, text)):
-            outputs.append(Output(target, force=force))
-            outputs[-1].write(data)
-    except BaseException:
-        for output in outputs:
-            output.discard()
-        raise
-    for output in outputs:
-        output.commit()
-    return onnx_path, json_path
 
 
 def describe_feeding(bundle: Bundle, onnx: bytes) -> dict[str, Any]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _DESCRIPTORS: Final = "descriptors"
 _IR_VERSION: Final = 10
 MAX_SCORE: Final = 10.0
-"""Where `DescriptorScaler.transform` ends; `check_standalone` would notice another value."""
+"""Where `DescriptorScaler.transform` ends; `_check` would notice another value."""
 
 _FLOAT, _DOUBLE = 1, 11  # onnx.TensorProto.DataType
 
@@ -71,7 +71,8 @@ def compose_standalone(bundle: Bundle) -> bytes:
     """Return all experts of a bundle as one ONNX model that needs nothing else.
 
     Raises:
-        ExportError: when the composed graph is not valid ONNX.
+        ExportError: when the composed graph is not valid ONNX, or does not give what the bundle
+            predicts.
     """
     from onnx import checker, helper  # noqa: PLC0415
 
@@ -104,15 +105,13 @@ def compose_standalone(bundle: Bundle) -> bytes:
         checker.check_model(model, full_check=True)
     except Exception as error:
         raise ExportError(f"the composed graph is not valid ONNX: {error}") from error
-    return bytes(model.SerializeToString(deterministic=True))
+    raw = bytes(model.SerializeToString(deterministic=True))
+    _check(bundle, raw)
+    return raw
 
 
-def check_standalone(bundle: Bundle, onnx: bytes) -> None:
-    """Run the composed graph beside the experts it was made of.
-
-    Raises:
-        ExportError: when they differ by more than `TOLERANCE`, relative to the largest value.
-    """
+def _check(bundle: Bundle, onnx: bytes) -> None:
+    """Run the composed graph beside the experts it was made of."""
     manifest = bundle.manifest
     run = open_standalone(onnx)
     sessions = [

@@ -76,9 +76,7 @@ def _earlier_block(columns: Sequence[str], predictions: Sequence[str]) -> set[in
             # `pred_y_2` is a numbered `pred_y` only beside another `pred_y`.
             numbered = {name for name in predictions if name in columns}
             same = {
-                i
-                for i in range(start, status)
-                if columns[i] in predictions or plain[i] in numbered
+                i for i in range(start, status) if columns[i] in predictions or plain[i] in numbered
             }
             return same | {status, status + 1}
     return set()

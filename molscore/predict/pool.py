@@ -15,12 +15,14 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
+
+import numpy as np
 
 from molscore.bundle.reader import Bundle
 from molscore.errors import BundleError, MolscoreError
 from molscore.predict.core import ChunkResult
-from molscore.predict.worker import Problem, Setup, Task, receive, send
+from molscore.predict.worker import Message, Setup, Task, receive, send
 
 CHUNKS_PER_WORKER: Final = 2
 """Chunks on their way per worker: one in work, one waiting."""
@@ -49,7 +51,9 @@ class WorkerPool:
         self.n_workers = n_workers
         self._setup = Setup(str(bundle.path), bundle.sha256, batch_size)
         self._tasks: queue.SimpleQueue[tuple[int, Task] | None] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[tuple[int, ChunkResult | MolscoreError]] = (
+            queue.SimpleQueue()
+        )
         self._processes: list[subprocess.Popen[bytes]] = []
         self._threads: list[threading.Thread] = []
 
@@ -105,7 +109,7 @@ class WorkerPool:
                 index, answer = self._answers.get(timeout=1.0)
             except queue.Empty:
                 continue
-            if isinstance(answer, Exception):
+            if isinstance(answer, MolscoreError):
                 raise answer
             done[index] = answer
         return done.pop(wanted)
@@ -120,17 +124,15 @@ class WorkerPool:
             index, task = item
             try:
                 if not started:
-                    send(inbox, self._setup)  # type: ignore[arg-type]
+                    send(inbox, self._setup._asdict())
                     started = True
-                send(inbox, task)  # type: ignore[arg-type]
-                answer = receive(outbox)  # type: ignore[arg-type]
+                send(inbox, task._asdict())
+                answer = _understand(receive(outbox))
             except Exception:  # noqa: BLE001 (a torn pipe or message: the worker is gone)
-                self._answers.put((index, _death(process, task)))
-                return
-            if isinstance(answer, Problem):
-                self._answers.put((index, _failure(answer)))
-                return
+                answer = _death(process, task)
             self._answers.put((index, answer))
+            if isinstance(answer, MolscoreError):
+                return
 
     def _kill(self) -> None:
         for process in self._processes:
@@ -175,10 +177,18 @@ def _death(process: "subprocess.Popen[bytes]", task: Task) -> MolscoreError:
     )
 
 
-def _failure(problem: Problem) -> MolscoreError:
-    if problem.kind == BundleError.__name__:
-        return BundleError(problem.text)
-    return MolscoreError(f"a worker process failed: {problem.kind}: {problem.text}")
+def _understand(answer: Message) -> ChunkResult | MolscoreError:
+    if "problem" in answer:
+        kind, text = answer["problem"], answer["text"]
+        if kind == BundleError.__name__:
+            return BundleError(text)
+        return MolscoreError(f"a worker process failed: {kind}: {text}")
+    return ChunkResult(
+        values=np.array(answer["values"], dtype=np.float64),
+        sd=np.array(answer["sd"], dtype=np.float64),
+        status=answer["status"],
+        error=answer["error"],
+    )
 
 
 def _signal_name(number: int) -> str:

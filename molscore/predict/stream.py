@@ -11,11 +11,11 @@ from typing import Final
 import numpy as np
 
 from molscore.bundle.reader import Bundle
+from molscore.cpus import available_cpus
 from molscore.data.records import Record, TableReader
 from molscore.data.writers import TableWriter
 from molscore.errors import ConfigError
 from molscore.predict.core import BATCH_SIZE, ChunkResult, predict_chunk
-from molscore.cpus import available_cpus
 from molscore.predict.engine import Engine, OnnxEngine, open_engine
 from molscore.predict.layout import output_layout
 from molscore.predict.pool import WorkerPool

@@ -2,16 +2,21 @@
 
 Started by `molscore.predict.pool` as a fresh interpreter, so it inherits no threads, locks or
 sessions, needs neither /dev/shm nor semaphores, and does not run the caller's main module
-again. Messages are pickles between a parent and its own child; no file is ever unpickled.
+again. Messages are JSON behind their length.
 
 It lives as long as its parent: the end of its input, also by kill -9 of the parent, ends it.
 """
 
+import json
 import os
-import pickle
 import signal
 import sys
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Callable
+from typing import IO, Any, NamedTuple
+
+Message = dict[str, Any]
+
+_LENGTH_BYTES = 8
 
 
 class Setup(NamedTuple):
@@ -29,22 +34,29 @@ class Task(NamedTuple):
     smiles: list[str]
 
 
-class Problem(NamedTuple):
-    """The answer when the worker itself failed: kind and words of the exception."""
-
-    kind: str
-    text: str
-
-
-def send(stream: BinaryIO, message: Any) -> None:
-    """Write one message."""
-    pickle.dump(message, stream, protocol=pickle.HIGHEST_PROTOCOL)
+def send(stream: IO[bytes], message: Message) -> None:
+    """Write one message. Numbers come through exactly, NaN and lone surrogates too."""
+    data = json.dumps(message).encode("ascii")
+    stream.write(len(data).to_bytes(_LENGTH_BYTES, "little") + data)
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> Any:
-    """Read one message; EOFError when the other side is gone."""
-    return pickle.load(stream)  # noqa: S301 (from our own child or parent only)
+def receive(stream: IO[bytes]) -> Message:
+    """Read one message.
+
+    Raises:
+        EOFError: when the other side is gone.
+    """
+    length = int.from_bytes(_read(stream, _LENGTH_BYTES), "little")
+    message: Message = json.loads(_read(stream, length))
+    return message
+
+
+def _read(stream: IO[bytes], n: int) -> bytes:
+    data = stream.read(n)
+    if len(data) < n:
+        raise EOFError
+    return data
 
 
 def main() -> None:
@@ -53,19 +65,18 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     inbox, outbox = _claim_streams()
     try:
-        setup = receive(inbox)
-        predict = _prepare(setup)
+        predict = _prepare(Setup(**receive(inbox)))
         while True:
-            send(outbox, predict(receive(inbox)))
+            send(outbox, predict(Task(**receive(inbox))))
     except (EOFError, BrokenPipeError):
         pass
     except Exception as error:  # noqa: BLE001 (the parent reports it)
-        send(outbox, Problem(type(error).__name__, str(error)))
+        send(outbox, {"problem": type(error).__name__, "text": str(error)})
     # Nothing is left to clean up, and unloading the libraries takes a tenth of a second.
     os._exit(0)
 
 
-def _claim_streams() -> tuple[BinaryIO, BinaryIO]:
+def _claim_streams() -> tuple[IO[bytes], IO[bytes]]:
     """Take standard input and output for messages; what is printed goes to stderr."""
     inbox = os.fdopen(os.dup(0), "rb")
     outbox = os.fdopen(os.dup(1), "wb")
@@ -77,7 +88,7 @@ def _claim_streams() -> tuple[BinaryIO, BinaryIO]:
     return inbox, outbox
 
 
-def _prepare(setup: Setup) -> Any:
+def _prepare(setup: Setup) -> Callable[[Task], Message]:
     # Imported here, so that a failing import is an answer too.
     from molscore.bundle.reader import load_bundle  # noqa: PLC0415
     from molscore.errors import BundleError  # noqa: PLC0415
@@ -89,9 +100,15 @@ def _prepare(setup: Setup) -> Any:
         raise BundleError(f"{setup.path} was replaced while it was in use")
     engine = OnnxEngine(bundle)
 
-    def predict(task: Task) -> Any:
-        return predict_chunk(
+    def predict(task: Task) -> Message:
+        result = predict_chunk(
             task.smiles, task.first_row, bundle, engine, batch_size=setup.batch_size
         )
+        return {
+            "values": result.values.tolist(),
+            "sd": result.sd.tolist(),
+            "status": result.status,
+            "error": result.error,
+        }
 
     return predict

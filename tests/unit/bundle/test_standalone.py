@@ -1,5 +1,6 @@
 """The stand-alone graph and its description, used as another program would."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -14,12 +15,12 @@ from exported_bundle import exported
 from handmade_bundle import bundle_bytes
 
 from molscore.bundle import standalone
-from molscore.bundle.feeding import build_inputs, write_standalone
+from molscore.bundle.feeding import build_inputs, describe_feeding
 from molscore.bundle.reader import Bundle, parse_bundle
-from molscore.bundle.standalone import check_standalone, compose_standalone
+from molscore.bundle.standalone import compose_standalone
 from molscore.chem.features import ATOM_FEATURES, BOND_FEATURES
 from molscore.data.targets import Target
-from molscore.errors import ConfigError, ExportError
+from molscore.errors import ExportError
 from molscore.predict.core import predict_chunk
 from molscore.predict.engine import OnnxEngine
 
@@ -62,14 +63,12 @@ def test_every_transform_is_undone(n_experts: int) -> None:
 def test_a_real_model_gives_its_own_predictions() -> None:
     bundle = parse_bundle(exported(), where="x")
     same_as_prediction(bundle, SMILES)
-    check_standalone(bundle, compose_standalone(bundle))
 
 
 @pytest.mark.slow
 def test_a_model_with_descriptors_takes_them_unscaled() -> None:
     bundle = parse_bundle(exported(descriptors=True), where="x")
     same_as_prediction(bundle, [*SMILES, "C[Sn](C)(C)C"])
-    check_standalone(bundle, compose_standalone(bundle))
 
 
 def test_a_graph_that_differs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,10 +78,10 @@ def test_a_graph_that_differs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
         standalone, "_inverse", lambda g, x, kind, p: inverse(g, x, kind.replace("ln", "none"), p)
     )
     with pytest.raises(ExportError, match="'mean' of the composed graph differs by"):
-        check_standalone(bundle, compose_standalone(bundle))
+        compose_standalone(bundle)
 
 
-def test_the_graph_stands_alone(tmp_path: Path) -> None:
+def test_the_graph_stands_alone() -> None:
     bundle = parse_bundle(bundle_bytes(), where="x")
     model = onnx.ModelProto.FromString(compose_standalone(bundle))
     assert all(not t.external_data for t in model.graph.initializer)
@@ -98,7 +97,9 @@ def test_the_graph_stands_alone(tmp_path: Path) -> None:
 def test_another_program_can_follow_the_description(tmp_path: Path) -> None:
     """Only the files, numpy and ONNX Runtime: the examples give what the JSON promises."""
     bundle = parse_bundle(bundle_bytes(ALL_TARGETS, 3), where="x")
-    write_standalone(bundle, tmp_path / "m.onnx")
+    onnx_bytes = compose_standalone(bundle)
+    (tmp_path / "m.onnx").write_bytes(onnx_bytes)
+    (tmp_path / "m.json").write_text(json.dumps(describe_feeding(bundle, onnx_bytes)))
     code = """
 import json, sys
 import numpy as np, onnxruntime
@@ -124,10 +125,11 @@ print(len(about["examples"]))
     assert (done.stderr, done.stdout) == ("", "2\n")
 
 
-def test_the_description_explains_every_code(tmp_path: Path) -> None:
+def test_the_description_explains_every_code() -> None:
     bundle = parse_bundle(bundle_bytes(ALL_TARGETS), where="x")
-    _, path = write_standalone(bundle, tmp_path / "m.onnx")
-    about = json.loads(path.read_text())
+    raw = compose_standalone(bundle)
+    about = json.loads(json.dumps(describe_feeding(bundle, raw), allow_nan=False))
+    assert about["onnx_sha256"] == hashlib.sha256(raw).hexdigest()
     for key, features in (("atom_features", ATOM_FEATURES), ("bond_features", BOND_FEATURES)):
         assert [f["name"] for f in about[key]] == [f.name for f in features]
         for text, feature in zip(about[key], features, strict=True):
@@ -141,16 +143,3 @@ def test_the_description_explains_every_code(tmp_path: Path) -> None:
     first = about["examples"][0]["inputs"]
     edges = np.array(first["edge_index"])
     assert (edges[:, 0::2] == edges[::-1, 1::2]).all()
-
-
-def test_both_files_or_none(tmp_path: Path) -> None:
-    bundle = parse_bundle(bundle_bytes(), where="x")
-    (tmp_path / "m.json").write_text("mine")
-    with pytest.raises(ConfigError, match="--force"):
-        write_standalone(bundle, tmp_path / "m.onnx")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.json"]
-    assert (tmp_path / "m.json").read_text() == "mine"
-    write_standalone(bundle, tmp_path / "m.onnx", force=True)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.json", "m.onnx"]
-    with pytest.raises(ConfigError, match="another suffix"):
-        write_standalone(bundle, tmp_path / "x.json")

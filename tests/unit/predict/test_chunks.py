@@ -9,8 +9,11 @@ from handmade_bundle import bundle_bytes, expected
 
 from molscore.bundle.reader import Bundle, parse_bundle
 from molscore.bundle.summary import combine, to_reported
+from molscore.chem.descriptors import compute_descriptors
 from molscore.chem.packed import GraphArrays
+from molscore.chem.parse import parse_smiles
 from molscore.data.targets import Target
+from molscore.predict import core
 from molscore.predict.core import ChunkResult, predict_chunk
 from molscore.predict.engine import OnnxEngine
 
@@ -133,8 +136,6 @@ def test_an_engine_that_fails_on_one_molecule_serves_the_others(error: Exception
 
 
 def test_an_unforeseen_error_while_reading_fails_that_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    from molscore.predict import core
-
     def featurize(molecule: Any) -> Any:
         if molecule.smiles == "CCO":
             raise KeyError("surprise")
@@ -185,9 +186,6 @@ def test_a_class_is_the_mean_of_probabilities_not_of_logits() -> None:
 
 @pytest.mark.slow
 def test_descriptors_are_computed_and_scaled_for_each_expert() -> None:
-    from molscore.chem.descriptors import compute_descriptors
-    from molscore.chem.parse import parse_smiles
-
     bundle = parse_bundle(exported(descriptors=True), where="x")
     smiles = ["CCO", "C[Sn](C)(C)C", "[Na+].[Cl-]", "x", "CCCCCCCC"]
     seen = []

@@ -1,3 +1,4 @@
+import builtins
 from typing import Any
 
 import numpy as np
@@ -83,8 +84,6 @@ def test_a_device_that_is_not_here_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_without_torch_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    import builtins
-
     real = builtins.__import__
 
     def without_torch(name: str, *args: Any, **kwargs: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import os
 import signal
 import subprocess
@@ -17,10 +18,13 @@ from handmade_bundle import bundle_bytes, expected
 
 from molscore.bundle.reader import Bundle, load_bundle, parse_bundle
 from molscore.data.records import Record, TableInfo, TableReader
+from molscore.data.tables import open_table
+from molscore.data.writers import open_writer
 from molscore.errors import BundleError, ConfigError, MolscoreError
-from molscore.predict import stream
+from molscore.predict import pool, stream
 from molscore.predict.layout import output_layout
 from molscore.predict.stream import SERIAL_ROWS, Summary, predict_chunks, predict_stream
+from molscore.predict.worker import receive, send
 
 ROOT = Path(__file__).parents[3]
 
@@ -334,9 +338,6 @@ def test_memory_stays_flat(path: Path) -> None:
 
 def test_output_is_readable_csv(bundle: Bundle, tmp_path: Path) -> None:
     """With the real reader and writer, twice over: our own output is an input."""
-    from molscore.data.tables import open_table
-    from molscore.data.writers import open_writer
-
     source = tmp_path / "in.csv"
     source.write_text('smiles,y,status\nCCO,1.23,"a, b"\nC[N+](C)(C)C,,x\nbad,3,y\n')
     target = tmp_path / "out.csv"
@@ -355,3 +356,27 @@ def test_output_is_readable_csv(bundle: Bundle, tmp_path: Path) -> None:
     assert [row["status_2"] for row in rows] == ["ok", "ok", "invalid_smiles"]
     assert rows[2]["pred_logS"] == ""
     assert float(rows[0]["pred_logS"]) == pytest.approx(expected(list("CCO")) * 1.05, rel=1e-5)
+
+
+def test_messages_come_through_exactly() -> None:
+    numbers = [0.1, 1e-300, float("inf"), 2.0**0.5]
+    message = {"text": "\udc80 é\n\0", "numbers": numbers, "none": None}
+    pipe = io.BytesIO()
+    send(pipe, message)
+    send(pipe, {"nan": float("nan")})
+    pipe.seek(0)
+    assert receive(pipe) == message
+    assert math.isnan(receive(pipe)["nan"])
+    with pytest.raises(EOFError):
+        receive(pipe)
+    with pytest.raises(EOFError):
+        receive(io.BytesIO(pipe.getvalue()[:20]))
+
+
+def test_a_worker_that_talks_nonsense_is_an_error(
+    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_START", "import os; os.write(1, b'x' * 100); os._exit(0)")
+    with pytest.raises(MolscoreError, match=r"worker process \(pid \d+\) ended with exit code 0"):
+        run(bundle, many(4000), workers=2)
+    assert children() == []
