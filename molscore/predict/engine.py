@@ -1,5 +1,6 @@
 """What runs a model: ONNX Runtime (the default) or torch."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -103,17 +104,24 @@ class TorchEngine:
         from molscore.nn.model import build_model  # noqa: PLC0415 (imports torch)
 
         manifest = bundle.manifest
-        weights = {
-            name: self._torch.from_numpy(np.array(array))
-            for name, array in bundle.expert_weights(index).items()
-        }
-        model = build_model(manifest.model, manifest.n_targets, manifest.n_descriptors)
-        try:
-            model.load_state_dict(weights, strict=True)
-        except RuntimeError as error:
+        build = partial(build_model, manifest.model, manifest.n_targets, manifest.n_descriptors)
+        # First without memory: a manifest may claim any size, the weights have one.
+        with self._torch.device("meta"):
+            wanted = {name: tuple(t.shape) for name, t in build().state_dict().items()}
+        found = {name: spec.shape for name, spec in manifest.tensors.items()}
+        if wanted != found:
+            name = sorted(set(wanted.items()) ^ set(found.items()))[0][0]
             raise BundleError(
-                f"{bundle.where}: the weights do not fit the configuration: {_one_line(error)}"
-            ) from None
+                f"{bundle.where}: the weights do not fit the configuration: {name!r} has shape "
+                f"{found.get(name)}, expected {wanted.get(name)}"
+            )
+        model = build()
+        model.load_state_dict(
+            {
+                name: self._torch.from_numpy(np.array(array))
+                for name, array in bundle.expert_weights(index).items()
+            }
+        )
         return model.eval().to(self.device)
 
 

@@ -2,6 +2,7 @@ import builtins
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from exported_bundle import exported
@@ -10,6 +11,7 @@ from handmade_bundle import bundle_bytes, graph
 from molscore.bundle.reader import parse_bundle
 from molscore.bundle.tracing import example_arrays
 from molscore.errors import BundleError, ConfigError
+from molscore.nn.config import ModelConfig
 from molscore.predict.engine import OnnxEngine, TorchEngine, open_engine
 
 
@@ -61,6 +63,15 @@ def test_a_graph_that_passes_the_scan_but_not_the_runtime_is_a_bundle_error() ->
 def test_weights_that_do_not_fit_the_configuration_are_a_bundle_error() -> None:
     with pytest.raises(BundleError, match="do not fit the configuration"):
         TorchEngine(parse_bundle(bundle_bytes(), where="x"), "cpu")
+
+
+def test_a_configuration_larger_than_memory_is_refused_at_once() -> None:
+    """A manifest may claim 64 blocks of width 4096: several GB, were they allocated."""
+    huge = ModelConfig(width=4096, plan="64x1@1", block="attentivefp")
+    before = psutil.Process().memory_info().rss
+    with pytest.raises(BundleError, match="do not fit the configuration"):
+        TorchEngine(parse_bundle(bundle_bytes(model=huge), where="x"), "cpu")
+    assert psutil.Process().memory_info().rss - before < 1 << 28
 
 
 @pytest.mark.parametrize(
