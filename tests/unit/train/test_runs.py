@@ -1,0 +1,214 @@
+"""Whole runs: processes, files, kill -9 and --resume."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import mean_squared_error, r2_score
+
+from molscore.bundle.reader import load_bundle
+from molscore.bundle.structures import STRUCTURES, seen
+from molscore.chem.parse import structure_key
+from molscore.data.targets import read_labelled
+from molscore.errors import ConfigError, MolscoreError
+from molscore.nn.config import ModelConfig
+from molscore.train import pool
+from molscore.train.config import TrainConfig
+from molscore.train.folder import RunFolder
+from molscore.train.run import run_training
+from tests.molecules import VARIED, molecule
+
+SMALL = ModelConfig(width=16)
+
+
+def write_table(folder: Path, n: int = 36) -> Path:
+    path = folder / "table.csv"
+    smiles = [*VARIED, *("C" * k + "O" for k in range(3, n))][:n]
+    rows = [f"{s},{np.sin(i):.3f}" for i, s in enumerate(smiles)]
+    path.write_text("smiles,logS\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def train(folder: Path, *, table=None, repeats=1, epochs=3, seed=1, **options):
+    said: list[str] = []
+    result = run_training(
+        read_labelled(table or write_table(folder), targets=["logS"]),
+        output=folder / "m.molscore",
+        run_dir=folder / "run",
+        model=SMALL,
+        train=TrainConfig(epochs=epochs, batch_size=8, folds=3, repeats=repeats, seed=seed),
+        log=said.append,
+        **options,
+    )
+    return result, said
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished")
+    return folder, *train(folder, repeats=2)
+
+
+def experts_of(path):
+    bundle = load_bundle(path)
+    return [bundle.expert_weights(i) for i in range(bundle.manifest.n_experts)]
+
+
+def test_the_run_folder_holds_the_cross_validation(finished):
+    folder, result, _ = finished
+    with (folder / "run" / "oof.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["row", "fold", "target", "prediction", "repeat"]
+    assert sorted(int(r["row"]) for r in rows) == sorted([*range(36), *range(36)])
+    table = read_labelled(folder / "table.csv")
+    for row in rows:
+        assert float(row["target"]) == table.values[int(row["row"]), 0]
+    for single in result.metrics["logS"]["folds"]:
+        mine = [
+            (float(r["target"]), float(r["prediction"]))
+            for r in rows
+            if (int(r["fold"]), int(r["repeat"])) == (single["fold"], single["repeat"])
+        ]
+        y, p = np.array(mine).T
+        assert single["rmse"] == pytest.approx(mean_squared_error(y, p) ** 0.5, rel=1e-4)
+        assert single["r2"] == pytest.approx(r2_score(y, p), rel=1e-3)
+        assert single["n"] == len(mine)
+    mean = np.mean([s["rmse"] for s in result.metrics["logS"]["folds"]])
+    assert result.metrics["logS"]["mean"]["rmse"] == pytest.approx(mean)
+    assert json.loads((folder / "run" / "metrics.json").read_text()) == result.metrics
+
+
+def test_the_bundle_says_where_its_numbers_come_from(finished):
+    folder, result, _ = finished
+    manifest = load_bundle(result.bundle).manifest
+    assert manifest.n_experts == 6
+    assert manifest.metrics["logS"]["mean"] == result.metrics["logS"]["mean"]
+    assert manifest.training["counts"]["rows_used"] == 36
+    assert manifest.training["config"]["seed"] == 1
+    assert manifest.training["table"] == "table.csv"
+    text = json.dumps(manifest.to_dict())
+    assert str(folder) not in text
+
+
+def test_the_bundle_knows_the_structures_it_was_trained_on(finished):
+    _, result, _ = finished
+    structures = load_bundle(result.bundle).arrays[STRUCTURES]
+    keys = [structure_key(molecule(s)) for s in ("OCC", "FC(F)(F)CCCN")]
+    assert seen(keys, structures).tolist() == [True, False]
+
+
+def test_the_same_seed_gives_the_same_model_whatever_the_workers(finished, tmp_path):
+    folder, result, _ = finished
+    again, _ = train(tmp_path, table=folder / "table.csv", repeats=2, workers=1)
+    for a, b in zip(experts_of(result.bundle), experts_of(again.bundle), strict=True):
+        assert all(np.array_equal(a[k], b[k]) for k in a)
+
+
+def test_what_is_in_the_way_is_not_replaced(finished):
+    folder, _, _ = finished
+    before = (folder / "m.molscore").read_bytes()
+    with pytest.raises(ConfigError, match="--force"):
+        train(folder)
+    (folder / "m.molscore").rename(folder / "other.molscore")
+    try:
+        with pytest.raises(ConfigError, match="holds a run already"):
+            train(folder)
+        with pytest.raises(ConfigError, match=r"seed was 1, is now 2"):
+            train(folder, repeats=2, seed=2, resume=True)
+    finally:
+        (folder / "other.molscore").rename(folder / "m.molscore")
+    assert (folder / "m.molscore").read_bytes() == before
+
+
+def test_there_must_be_a_run_to_resume(tmp_path):
+    with pytest.raises(ConfigError, match="no run"):
+        train(tmp_path, resume=True)
+
+
+KILLED = """
+import sys, pathlib
+sys.path.insert(0, sys.argv[2])
+from test_runs import train
+train(pathlib.Path(sys.argv[1]), epochs=400)
+"""
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_gives_the_weights_of_a_run_that_was_not(tmp_path):
+    cut, whole = tmp_path / "cut", tmp_path / "whole"
+    cut.mkdir()
+    whole.mkdir()
+    here, root = Path(__file__).parent, Path(__file__).parents[3]
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(cut), str(here)],
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    deadline = time.monotonic() + 120
+    while not list((cut / "run").glob("checkpoints/expert-*.safetensors")):
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (cut / "m.molscore").exists()
+    assert not list(cut.rglob("*.molscore"))
+    wait_for_orphans(cut / "run")
+    resumed, said = train(cut, epochs=400, resume=True)
+    assert any("resuming" in line for line in said)
+    straight, _ = train(whole, epochs=400)
+    for a, b in zip(experts_of(resumed.bundle), experts_of(straight.bundle), strict=True):
+        assert all(np.array_equal(a[k], b[k]) for k in a)
+    assert (cut / "run/oof.csv").read_bytes() == (whole / "run/oof.csv").read_bytes()
+
+
+def wait_for_orphans(run_dir: Path) -> None:
+    """Workers end by themselves within seconds of their parent's death."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        alive = [
+            p
+            for p in Path("/proc").glob("[0-9]*/cmdline")
+            if str(run_dir).encode() in read_quietly(p)
+        ]
+        if not alive:
+            return
+        time.sleep(0.2)
+    raise AssertionError("training processes outlive their killed parent")
+
+
+def read_quietly(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_worker_that_dies_ends_the_run_with_its_reason(tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path / "run")
+    monkeypatch.setattr(
+        pool,
+        "worker_command",
+        lambda run_dir, device: [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"],
+    )
+    with pytest.raises(MolscoreError, match=r"killed by signal 9.*--resume"):
+        train(tmp_path)
+    assert folder.exists()
+    assert not (tmp_path / "m.molscore").exists()
+
+
+def test_a_worker_that_fails_hands_on_its_message(tmp_path, monkeypatch):
+    def damaged(run_dir: Path, device: str) -> list[str]:
+        (run_dir / "data.safetensors").write_bytes(b"junk")
+        return original(run_dir, device)
+
+    original = pool.worker_command
+    monkeypatch.setattr(pool, "worker_command", damaged)
+    with pytest.raises(MolscoreError, match="cannot be read as training data"):
+        train(tmp_path)
