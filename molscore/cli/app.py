@@ -57,7 +57,8 @@ app.command(
     epilog="""\b
 Examples:
   molscore train esol.csv --output esol.molscore
-  molscore train data.csv --target logS --target toxic --plan 4x1@0.5 --split scaffold"""
+  molscore train data.csv --output my.molscore --target logS --target pKa --split scaffold
+  molscore train esol.csv --output skip05.molscore --plan 4x1@0.5 --folds-file folds.csv"""
 )(train)
 app.command(
     epilog="""\b

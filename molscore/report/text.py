@@ -97,13 +97,20 @@ def _pair(label: str, value: str) -> str:
 
 
 def _settings(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in values.items())
+    return ", ".join(
+        f"{key.replace('_', ' ')} {format_number(v) if v is None or isinstance(v, float) else v}"
+        for key, v in values.items()
+    )
 
 
 def _tree(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield free-form JSON as indented `key: value` lines."""
     for key, value in data.items():
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, Mapping) and not any(
+            isinstance(v, Mapping | list) for v in value.values()
+        ):
+            yield f"{key}: {_settings(value) or '-'}"
+        elif isinstance(value, Mapping):
             yield f"{key}:"
             yield from (f"  {line}" for line in _tree(value))
         elif isinstance(value, list) and value and isinstance(value[0], Mapping):

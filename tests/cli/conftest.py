@@ -18,7 +18,7 @@ from molscore.cli.main import main
 
 
 @pytest.fixture
-def molscore(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Result]]:
+def invoke(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Result]]:
     """Run molscore in this process, which saves the start-up."""
     logger = logging.getLogger("molscore")
     before = (logger.handlers, logger.propagate, logger.level)
@@ -54,7 +54,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run_process(
         *("train", "table.csv", "--target", "logS", "--output", "tiny.molscore"),
         *("--width", "16", "--folds", "2", "--epochs", "2", "--unit", "log10 mol/L"),
-        *("--note", "made up", "--seed", "3"),
+        *("--note", "made up", "--seed", "3", "--workers", "1"),
         cwd=folder,
     )
     assert done.code == 0, done.err

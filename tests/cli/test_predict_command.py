@@ -19,13 +19,13 @@ def table(text: str) -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def predict(molscore, model, tmp_path):
+def predict(invoke, model, tmp_path):
     """Predict a file of the given content; the file is called `name`."""
 
     def run(content: str | bytes, *options: str, name: str = "input.smi"):
         path = tmp_path / name
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return molscore("predict", path, "--model", model, *options)
+        return invoke("predict", path, "--model", model, *options)
 
     return run
 
@@ -203,20 +203,20 @@ class TestErrors:
         assert result.err.startswith("error: ")
         assert words in result.err
 
-    def test_missing_table(self, molscore, model) -> None:
-        result = molscore("predict", "no-such-file.csv", "--model", model)
+    def test_missing_table(self, invoke, model) -> None:
+        result = invoke("predict", "no-such-file.csv", "--model", model)
         assert (result.code, result.out) == (3, "")
         assert "no-such-file.csv" in result.err
 
-    def test_missing_model(self, molscore, tmp_path: Path) -> None:
-        result = molscore("predict", "-", "--model", tmp_path / "none.molscore")
+    def test_missing_model(self, invoke, tmp_path: Path) -> None:
+        result = invoke("predict", "-", "--model", tmp_path / "none.molscore")
         assert (result.code, result.out) == (4, "")
         assert "none.molscore" in result.err
 
-    def test_no_output_file_is_left_behind(self, molscore, model, tmp_path: Path) -> None:
+    def test_no_output_file_is_left_behind(self, invoke, model, tmp_path: Path) -> None:
         bad = tmp_path / "in.csv"
         bad.write_bytes(b"smiles,id\nCCO,1\n\x00\xff\x00\xff" * 100)
-        result = molscore("predict", bad, "--model", model, "--output", tmp_path / "o.csv")
+        result = invoke("predict", bad, "--model", model, "--output", tmp_path / "o.csv")
         assert result.code == 3, result
         assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]
 

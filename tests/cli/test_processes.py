@@ -9,7 +9,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commandline import MOLSCORE, run_process
@@ -26,9 +28,19 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def start(*arguments: str | Path, **options) -> subprocess.Popen[bytes]:
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    return subprocess.Popen([MOLSCORE, *map(str, arguments)], **pipes)
+@pytest.fixture
+def start() -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
+    """Start molscore; what still runs when the test is over, is ended."""
+    with contextlib.ExitStack() as stack:
+
+        def run(*arguments: str | Path, **options: Any) -> "subprocess.Popen[bytes]":
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+            process = subprocess.Popen([MOLSCORE, *map(str, arguments)], **pipes)
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return process
+
+        yield run
 
 
 def wait_for(condition, seconds: float = 60) -> None:
@@ -45,7 +57,7 @@ def children_of(pid: int) -> list[int]:
     return found
 
 
-def read_terminal(arguments: list[str | Path], env: dict[str, str]) -> tuple[bytes, int]:
+def read_terminal(start, arguments: list[str | Path], env: dict[str, str]) -> tuple[bytes, int]:
     """Run molscore with stdin, stdout and stderr on a terminal; return what it shows."""
     master, slave = pty.openpty()
     process = start(*arguments, stdin=slave, stdout=slave, stderr=slave, env=os.environ | env)
@@ -78,7 +90,7 @@ class TestPipes:
         assert done.stdout in {"141\n", "0\n"}  # 0 when all was written before `true` ended
         assert done.stderr == ""
 
-    def test_rows_come_while_the_input_is_still_open(self, model) -> None:
+    def test_rows_come_while_the_input_is_still_open(self, start, model) -> None:
         """A long source is answered chunk by chunk; the reader does not wait for its end."""
         process = start("predict", "-", "--model", model, stdin=subprocess.PIPE)
         assert process.stdin and process.stdout
@@ -100,7 +112,7 @@ class TestPipes:
         assert process.wait(60) == 141
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-    def test_a_full_disk_is_told_in_one_line(self, model, many) -> None:
+    def test_a_full_disk_is_told_in_one_line(self, start, model, many) -> None:
         with Path("/dev/full").open("wb") as full:
             process = start("predict", many, "--model", model, stdout=full)
             _, err = process.communicate(timeout=60)
@@ -125,32 +137,36 @@ class TestPipes:
 
 
 class TestTerminal:
-    def test_same_rows_as_in_a_pipe_whatever_the_width(self, model, tmp_path: Path) -> None:
+    def test_same_rows_as_in_a_pipe_whatever_the_width(self, start, model, tmp_path: Path) -> None:
         table = tmp_path / "long.smi"
         table.write_text(f"{LONG_SMILES}\nc1cc[nH]c1\n")
         arguments = ["predict", table, "--model", model]
         piped = run_process(*arguments, env={"COLUMNS": "20"})
         assert len(piped.out.splitlines()) == 3
-        shown, code = read_terminal(arguments, {"COLUMNS": "20", "TERM": "xterm"})
+        shown, code = read_terminal(start, arguments, {"COLUMNS": "20", "TERM": "xterm"})
         assert shown.decode() == piped.out + piped.err
         assert code == piped.code == 0
 
-    def test_bar_on_a_terminal_only_and_lines_stay_whole(self, model, tmp_path: Path) -> None:
+    def test_bar_on_a_terminal_only_and_lines_stay_whole(
+        self, start, model, tmp_path: Path
+    ) -> None:
         table = tmp_path / "in.smi"
         table.write_text("C[/x]\n" * 3)
         out = tmp_path / "out.csv"
         arguments = ["predict", table, "--model", model, "--output", out, "--force"]
-        shown, code = read_terminal(arguments, {"COLUMNS": "30", "TERM": "xterm", "NO_COLOR": "1"})
+        shown, code = read_terminal(
+            start, arguments, {"COLUMNS": "30", "TERM": "xterm", "NO_COLOR": "1"}
+        )
         assert code == 0
         assert b"predicting" in shown
         assert b"line 2: C[/x]: invalid_smiles: " in shown
         assert b"\x1b[3" not in shown  # no colour
         assert "predicting" not in run_process(*arguments).err
 
-    def test_waiting_for_a_terminal_says_so(self, model) -> None:
+    def test_waiting_for_a_terminal_says_so(self, start, model) -> None:
         master, slave = pty.openpty()
         process = start("predict", "-", "--model", model, stdin=slave)
-        os.write(master, b"CCO\n\x04")
+        os.write(master, b"CCO\n\x04\x04")
         out, err = process.communicate(timeout=60)
         os.close(master)
         os.close(slave)
@@ -169,7 +185,7 @@ class TestSignals:
     )
     @pytest.mark.parametrize("workers", ["1", "2"])
     def test_ends_at_once_and_leaves_nothing(
-        self, model, many, tmp_path: Path, signum, code, err, workers
+        self, start, model, many, tmp_path: Path, signum, code, err, workers
     ) -> None:
         out = tmp_path / "out.csv"
         process = start("predict", many, "--model", model, "--output", out, "--workers", workers)
@@ -183,7 +199,7 @@ class TestSignals:
         assert time.monotonic() - began < 10
         assert list(tmp_path.iterdir()) == []
 
-    def test_ctrl_c_reaches_the_whole_group(self, model, many, tmp_path: Path) -> None:
+    def test_ctrl_c_reaches_the_whole_group(self, start, model, many, tmp_path: Path) -> None:
         process = start(
             *("predict", many, "--model", model, "--output", tmp_path / "o.csv", "--workers", "2"),
             start_new_session=True,
@@ -193,7 +209,7 @@ class TestSignals:
         _, err = process.communicate(timeout=60)
         assert (process.returncode, err) == (130, b"interrupted\n")
 
-    def test_nohup_is_respected(self, model, many, tmp_path: Path) -> None:
+    def test_nohup_is_respected(self, start, model, many, tmp_path: Path) -> None:
         process = start(
             *("predict", many, "--model", model, "--output", tmp_path / "o.csv"),
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
@@ -209,12 +225,11 @@ class TestWorkers:
         one = run_process("predict", many, "--model", model, "--workers", "1")
         assert one.code == 0
         assert len(one.out.splitlines()) == 20_001
-        for workers in ("0", "4"):
-            other = run_process("predict", many, "--model", model, "--workers", workers)
-            assert other == one
+        other = run_process("predict", many, "--model", model, "--workers", "4")
+        assert other == one
 
     @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
-    def test_a_dead_worker_fails_the_run(self, model, many, tmp_path: Path) -> None:
+    def test_a_dead_worker_fails_the_run(self, start, model, many, tmp_path: Path) -> None:
         process = start(
             *("predict", many, "--model", model, "--output", tmp_path / "o.csv", "--workers", "2")
         )
@@ -230,8 +245,11 @@ class TestWorkers:
 
 class TestContainers:
     def test_no_home_no_tmp_read_only_cwd_unknown_uid(self, model, tmp_path: Path) -> None:
-        if os.geteuid() != 0:
-            pytest.skip("needs root to become another user")
+        nobody: dict[str, Any] = {"user": 12345, "group": 12345, "extra_groups": []}
+        try:
+            subprocess.run([MOLSCORE, "--version"], capture_output=True, check=True, **nobody)
+        except (PermissionError, subprocess.CalledProcessError) as error:
+            pytest.skip(f"no other user can run this molscore here: {error}")
         for folder in (tmp_path, *tmp_path.parents[:2], model.parent, model.parent.parent):
             folder.chmod(0o755)
         model.chmod(0o644)
@@ -243,15 +261,25 @@ class TestContainers:
             input=b"CCO\n",
             capture_output=True,
             check=False,
-            user=12345,
-            group=12345,
-            extra_groups=[],
             cwd="/proc",
             env={"PATH": os.environ["PATH"], "TMPDIR": "/missing"},
+            **nobody,
         )
         assert (done.returncode, done.stdout) == (0, b"")
         assert done.stderr == b"1 read, 1 predicted, 0 skipped\n"
         assert [p.name for p in out.iterdir()] == ["o.csv"]
+
+    def test_an_environment_without_anything(self, model) -> None:
+        done = subprocess.run(
+            [MOLSCORE, "predict", "-", "--model", model],
+            input=b"CCO\n",
+            capture_output=True,
+            check=False,
+            cwd="/proc" if Path("/proc").is_dir() else "/",
+            env={"TMPDIR": "/missing"},
+        )
+        assert done.stderr == b"1 read, 1 predicted, 0 skipped\n"
+        assert done.returncode == 0
 
     @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs CPU affinity")
     def test_one_cpu_of_many(self, model) -> None:

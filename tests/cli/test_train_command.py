@@ -1,0 +1,154 @@
+"""molscore train, and what can be done with its result."""
+
+import csv
+import json
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import onnx
+import pytest
+from commandline import MOLSCORE, TRAINING_TABLE, run_process
+
+from molscore.bundle.reader import load_bundle
+
+QUICK = ("--width", "8", "--folds", "2", "--epochs", "1", "--workers", "1")
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+class TestResult:
+    def test_run_folder(self, trained: Path) -> None:
+        oof = read_rows(trained / "tiny-run" / "oof.csv")
+        assert len(oof) == 44
+        assert list(oof[0])[:4] == ["row", "fold", "target", "prediction"]
+        assert json.loads((trained / "tiny-run" / "metrics.json").read_text())["logS"]
+        assert json.loads((trained / "tiny-run" / "config.json").read_text())["train"]["seed"] == 3
+
+    def test_bundle_carries_target_and_settings(self, trained: Path) -> None:
+        manifest = load_bundle(trained / "tiny.molscore").manifest
+        (target,) = manifest.targets
+        assert (target.name, target.unit, target.note) == ("logS", "log10 mol/L", "made up")
+        assert (manifest.model.width, manifest.n_experts) == (16, 2)
+
+    def test_log_is_plain_and_ends_with_the_cross_validation(self, trained: Path) -> None:
+        log = (trained / "log.txt").read_text()
+        assert "44 rows read, 44 used" in log
+        assert "\x1b" not in log
+        assert re.search(r"^logS: mean over 2 held-out folds: rmse [\d.]+", log, re.MULTILINE)
+
+    def test_nothing_else_is_written(self, trained: Path) -> None:
+        names = {p.name for p in trained.iterdir()}
+        assert names == {"table.csv", "tiny.molscore", "tiny-run", "log.txt"}
+
+    def test_predict_evaluate_inspect(self, trained: Path, invoke) -> None:
+        model = trained / "tiny.molscore"
+        assert invoke("predict", trained / "table.csv", "--model", model).code == 0
+        evaluated = invoke("evaluate", trained / "table.csv", "--model", model)
+        assert "44 of 44 rows hold a structure the model was trained on" in evaluated.out
+        assert "made up" in invoke("inspect", "--model", model).out
+
+    @pytest.mark.slow
+    def test_torch_engine_agrees(self, trained: Path) -> None:
+        arguments = ["predict", trained / "table.csv", "--model", trained / "tiny.molscore"]
+        ours = csv.DictReader(run_process(*arguments).out.splitlines())
+        theirs = csv.DictReader(run_process(*arguments, "--engine", "torch").out.splitlines())
+        for a, b in zip(ours, theirs, strict=True):
+            assert float(a["pred_logS"]) == pytest.approx(float(b["pred_logS"]), abs=1e-4)
+
+    def test_export_is_valid_onnx_with_a_guide(self, trained: Path, invoke, tmp_path: Path) -> None:
+        out = tmp_path / "tiny.onnx"
+        result = invoke("export", "--model", trained / "tiny.molscore", "--output", out)
+        assert (result.code, result.out) == (0, "")
+        onnx.checker.check_model(onnx.load(out), full_check=True)
+        guide = json.loads((tmp_path / "tiny.json").read_text())
+        assert [t["name"] for t in guide["targets"]] == ["logS"]
+
+
+class TestRefusals:
+    @pytest.fixture
+    def train(self, invoke, tmp_path: Path):
+        def run(content: str, *options: str):
+            (tmp_path / "in.csv").write_text(content)
+            out = tmp_path / "m.molscore"
+            return invoke("train", tmp_path / "in.csv", "--output", out, *QUICK, *options)
+
+        return run
+
+    def test_ambiguous_target_lists_the_candidates(self, train) -> None:
+        result = train("smiles,a,b\nCCO,1.5,2.5\nCCN,2.5,3.5\n")
+        assert (result.code, result.out) == (2, "")
+        assert "'a', 'b'" in result.err
+        assert "--target" in result.err
+
+    def test_existing_model(self, train, tmp_path: Path) -> None:
+        (tmp_path / "m.molscore").write_text("precious")
+        result = train("smiles,y\nCCO,1.5\nCCN,2.5\n")
+        assert result.code == 2
+        assert "--force" in result.err
+        assert (tmp_path / "m.molscore").read_text() == "precious"
+
+    def test_strict_names_the_first_bad_row(self, train, tmp_path: Path) -> None:
+        result = train("smiles,y\nCCO,1.5\nC[/x],2.5\nCCN,<3\n", "--strict")
+        assert result.code == 3
+        assert result.err.splitlines()[-1].startswith("error: ")
+        assert "line 3: C[/x]: " in result.err
+        assert not (tmp_path / "m.molscore").exists()
+        assert not (tmp_path / "m-run").exists()
+
+    def test_header_alone(self, train) -> None:
+        assert train("smiles,y\n").code == 3
+
+    def test_resume_without_a_run(self, train) -> None:
+        result = train("smiles,y\nCCO,1.5\nCCN,2.5\n", "--resume")
+        assert result.code == 2
+        assert "--resume" in result.err
+
+    def test_transform_of_what_has_no_logarithm(self, train) -> None:
+        result = train("smiles,y\nCCO,-1.5\nCCN,-2.5\n", "--transform", "log10")
+        assert result.code == 3
+        assert "log10" in result.err
+
+
+@pytest.mark.slow
+class TestInterruption:
+    def test_ctrl_c_leaves_a_run_that_goes_on(self, tmp_path: Path) -> None:
+        (tmp_path / "in.csv").write_text(TRAINING_TABLE)
+        command = [
+            *(str(MOLSCORE), "train", "in.csv", "--target", "logS", "--output", "m.molscore"),
+            *("--width", "8", "--folds", "2", "--epochs", "200", "--workers", "1"),
+        ]
+        with subprocess.Popen(
+            command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            end = time.monotonic() + 60
+            while not (tmp_path / "m-run" / "config.json").exists():
+                assert process.poll() is None
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)
+        assert (process.returncode, out) == (130, "")
+        assert err.splitlines()[-1] == "interrupted"
+        assert "--resume goes on" in err
+        assert not (tmp_path / "m.molscore").exists()
+        done = run_process(*command[1:], "--resume", cwd=tmp_path)
+        assert done.code == 0, done.err
+        assert (tmp_path / "m.molscore").exists()
+
+    def test_train_needs_only_its_output_folder(self, trained: Path, tmp_path: Path) -> None:
+        shutil.copy(trained / "table.csv", tmp_path / "table.csv")
+        done = run_process(
+            *("train", tmp_path / "table.csv", "--target", "acid", *QUICK),
+            *("--output", tmp_path / "m.molscore"),
+            env={"HOME": "/missing", "TMPDIR": "/missing", "XDG_CACHE_HOME": "/missing"},
+            cwd=Path("/proc"),
+        )
+        assert done.code == 0, done.err
+        assert "acid: mean over 2 held-out folds: roc_auc" in done.err
