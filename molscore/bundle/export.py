@@ -11,8 +11,11 @@ import contextlib
 import copy
 import logging
 import math
+import os
+import tempfile
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,11 +35,12 @@ MAX_INLINE: Final = 64
 """Elements of a float constant that may stay in the graph."""
 
 
-def export_skeleton(model: "PropertyModel") -> bytes:
+def export_skeleton(model: "PropertyModel", scratch: Path | None = None) -> bytes:
     """Export one expert's graph without its weights, and check it against torch.
 
     Args:
         model: any expert; its own weights and mode are left as they are.
+        scratch: a folder for the exporter's temporary files; the system's by default.
 
     Returns:
         The ONNX model (opset 18), its weights external under their state-dict names.
@@ -48,7 +52,8 @@ def export_skeleton(model: "PropertyModel") -> bytes:
     """
     n_descriptors = _n_descriptors(model)
     twin = _distinct_copy(model)
-    proto = _trace(twin, n_descriptors)
+    with _inductor_folder(scratch):
+        proto = _trace(twin, n_descriptors)
     _strip(proto)
     _name_sizes(proto, n_descriptors)
     _externalise(proto, n_descriptors)
@@ -143,6 +148,26 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _inductor_folder(scratch: Path | None) -> Iterator[None]:
+    """Let torch's compiler, which the exporter starts, keep its cache where it is removed.
+
+    Without a temporary folder it would leave one in the working directory.
+    """
+    name = "TORCHINDUCTOR_CACHE_DIR"
+    if name in os.environ:
+        yield
+        return
+    with tempfile.TemporaryDirectory(
+        prefix="molscore-", dir=scratch, ignore_cleanup_errors=True
+    ) as folder:
+        os.environ[name] = folder
+        try:
+            yield
+        finally:
+            del os.environ[name]
 
 
 def _strip(proto: "ModelProto") -> None:

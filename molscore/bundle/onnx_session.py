@@ -4,6 +4,7 @@ One thread, no spinning, nothing on stderr, nothing read from a disk: graph and 
 bytes in memory. Importing this module does not import ONNX Runtime.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -50,7 +51,7 @@ def open_session(
     Raises:
         RuntimeError: (of ONNX Runtime) when the graph cannot be loaded.
     """
-    import onnxruntime  # noqa: PLC0415 (0.1 s; only a prediction needs it)
+    onnxruntime = _runtime()
 
     options = _options(threads)
     chosen = _external_names(raw) if names is None else names
@@ -62,7 +63,7 @@ def open_session(
 
 def open_standalone(raw: bytes) -> Callable[[Inputs], dict[str, NDArray[Any]]]:
     """Return a function that runs a stand-alone graph of ours: inputs to outputs, by name."""
-    import onnxruntime  # noqa: PLC0415 (as above)
+    onnxruntime = _runtime()
 
     session = onnxruntime.InferenceSession(raw, _options(1), providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
@@ -75,7 +76,7 @@ def open_standalone(raw: bytes) -> Callable[[Inputs], dict[str, NDArray[Any]]]:
 
 def _options(threads: int) -> Any:
     """Session options: no spinning, no pinned threads, nothing on stderr."""
-    import onnxruntime  # noqa: PLC0415 (as above)
+    onnxruntime = _runtime()
 
     onnxruntime.set_default_logger_severity(_FATAL)
     options = onnxruntime.SessionOptions()
@@ -100,3 +101,15 @@ def _external_names(raw: bytes) -> tuple[str, ...]:
         for tensor in ModelProto.FromString(raw).graph.initializer
         if tensor.data_location == TensorProto.EXTERNAL
     )
+
+
+def _runtime() -> Any:
+    """Import ONNX Runtime with its telemetry off: what is predicted stays on this machine.
+
+    Its Linux builds otherwise report on model files, and warn on stderr where the home folder
+    cannot be written. Whoever sets the variable decides.
+    """
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime  # noqa: PLC0415 (0.1 s; only a prediction needs it)
+
+    return onnxruntime

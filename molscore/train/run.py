@@ -130,7 +130,7 @@ def run_training(
         output,
         build_manifest(table, prepared, config, policy, metrics, output),
         experts=[result.weights for result in results],
-        onnx=_skeleton(model, prepared, results[0]),
+        onnx=_skeleton(model, prepared, results[0], folder.path),
         arrays=arrays,
         force=force or resume,
     )
@@ -280,7 +280,7 @@ def _write_assessment(
     return metrics
 
 
-def _skeleton(model: ModelConfig, prepared: Prepared, expert: ExpertResult) -> bytes:
+def _skeleton(model: ModelConfig, prepared: Prepared, expert: ExpertResult, scratch: Path) -> bytes:
     import torch  # noqa: PLC0415 (seconds; training itself runs in other processes)
 
     from molscore.bundle.export import export_skeleton  # noqa: PLC0415
@@ -288,4 +288,4 @@ def _skeleton(model: ModelConfig, prepared: Prepared, expert: ExpertResult) -> b
 
     network = build_model(model, prepared.data.n_targets, prepared.data.n_descriptors)
     network.load_state_dict({k: torch.from_numpy(v) for k, v in expert.weights.items()})
-    return export_skeleton(network)
+    return export_skeleton(network, scratch)
