@@ -58,9 +58,6 @@ OPTION_TEXTS: Final[dict[type[Config], dict[str, OptionText]]] = {
         "warmup": OptionText("Share of the steps in which the rate climbs to its top.", "SHARE"),
         "weight_decay": OptionText("Weight decay of AdamW.", "X"),
         "clip": OptionText("Largest norm of a gradient.", "X"),
-        "average": OptionText(
-            "Share of the last steps whose weights are averaged into the result.", "SHARE"
-        ),
         "folds": OptionText("Folds of the cross-validation, one expert each.", "K"),
         "repeats": OptionText("Experts a fold, which differ in their seed.", "R"),
         "split": OptionText(
