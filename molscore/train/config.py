@@ -17,12 +17,10 @@ class TrainConfig(Config):
         epochs: passes over the training part.
         batch_size: molecules a step.
         learning_rate: the top of the schedule.
-        warmup: share of the steps in which the rate climbs to its top; it then falls to zero
-            along a half cosine.
+        warmup: share of the steps in which the rate climbs to its top, along a half cosine; it
+            then falls to zero along another.
         weight_decay: AdamW's, on weight matrices alone.
         clip: largest allowed norm of the gradient.
-        average: share of the steps at the end over which an exponential average of the weights
-            is kept as the result; 0 keeps the last weights.
         folds: K. Each expert is blind to one fold; 1 trains one expert on all rows and gives no
             cross-validation.
         repeats: R experts a fold, which differ in their seed.
@@ -35,10 +33,9 @@ class TrainConfig(Config):
     epochs: int = 100
     batch_size: int = 32
     learning_rate: float = 1e-3
-    warmup: float = 0.1
+    warmup: float = 0.3
     weight_decay: float = 0.01
     clip: float = 5.0
-    average: float = 0.0
     folds: int = 5
     repeats: int = 1
     split: str = "random"
@@ -63,10 +60,8 @@ class TrainConfig(Config):
                 raise ConfigError(f"{name} must be between 0 and {top:g}, got {value}")
         if self.learning_rate == 0.0 or self.clip == 0.0:
             raise ConfigError("learning_rate and clip must be above 0")
-        for name in ("warmup", "average"):
-            value = getattr(self, name)
-            if not 0.0 <= value <= 1.0:
-                raise ConfigError(f"{name} must be between 0 and 1, got {value}")
+        if not 0.0 <= self.warmup <= 1.0:
+            raise ConfigError(f"warmup must be between 0 and 1, got {self.warmup}")
         kind, _, column = self.split.partition(":")
         if self.split not in ("random", "scaffold", "file") and not (
             kind in ("group", "time") and column

@@ -23,6 +23,7 @@ from molscore.train.data import TrainingData
 
 CHECKPOINT_SECONDS: Final = 2.0
 EVAL_BATCH: Final = 256
+START_RATE: Final = 1 / 25
 
 Progress = Callable[[int, float], None]
 """Called after every epoch with the number of epochs done and the mean training loss."""
@@ -47,11 +48,19 @@ class ExpertResult:
 
 
 def learning_rate(step: int, n_steps: int, config: TrainConfig) -> float:
-    """Return the rate of step `step` of `n_steps`: a linear climb, then half a cosine to zero."""
-    climb = max(1, round(config.warmup * n_steps))
+    """Return the rate of step `step` of `n_steps`: one cycle of two half cosines.
+
+    It climbs from 1/25 of the top to the top over the share `warmup` of the steps, then falls
+    to zero.
+
+    Source: Smith and Topin 2017, arXiv 1708.07120, in the cosine form of
+    `torch.optim.lr_scheduler.OneCycleLR`.
+    """
+    climb = config.warmup * n_steps
     if step < climb:
-        return config.learning_rate * (step + 1) / climb
-    share = (step - climb) / max(1, n_steps - climb)
+        share = 0.5 * (1.0 - math.cos(math.pi * step / climb))
+        return config.learning_rate * (START_RATE + (1.0 - START_RATE) * share)
+    share = (step - climb) / max(1.0, n_steps - climb)
     return config.learning_rate * 0.5 * (1.0 + math.cos(math.pi * share))
 
 

@@ -223,16 +223,33 @@ class TestExamplesInHelp:
                 assert context.params["output"]
 
 
-def test_reference_is_made_of_the_help_texts() -> None:
-    path = ROOT / "scripts" / "cli_reference.py"
-    spec = importlib.util.spec_from_file_location("cli_reference", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert set(module.COMMANDS) == set(COMMANDS) == set(NAMES)
-    text = module.help_text("predict")
-    assert text.startswith("Usage: molscore predict")
-    assert "--model BUNDLE" in text
+class TestReference:
+    @pytest.fixture(scope="class")
+    def script(self) -> types.ModuleType:
+        path = ROOT / "scripts" / "cli_reference.py"
+        spec = importlib.util.spec_from_file_location("cli_reference", path)
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    def test_covers_every_command(self, script) -> None:
+        assert set(script.COMMANDS) == set(COMMANDS) == set(NAMES)
+
+    def test_replaces_what_stands_between_the_markers(self, script, monkeypatch) -> None:
+        monkeypatch.setattr(script, "reference", lambda: "new\n")
+        text = f"before\n{script.BEGIN}\nold\n{script.END}\nafter\n"
+        assert script.with_reference(text) == text.replace("\nold\n", "\n\nnew\n\n")
+        for bad in ("no markers", f"{script.END} {script.BEGIN}", text + text):
+            with pytest.raises(ValueError, match="expected one"):
+                script.with_reference(bad)
+
+    def test_readme_is_not_stale(self, script) -> None:
+        """`python scripts/cli_reference.py --write README.md` mends this."""
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        if script.BEGIN not in readme:
+            pytest.skip("the README has no command-line reference")
+        assert script.with_reference(readme) == readme
 
 
 def test_the_package_calls_train_whatever_was_imported_first() -> None:

@@ -7,9 +7,7 @@ from molscore.nn.encoder import atom_encoder, bond_encoder
 def test_equals_a_linear_layer_on_one_hot_codes():
     encoder = atom_encoder(8)
     codes = torch.stack([torch.randint(len(f), (20,)) for f in ATOM_FEATURES], dim=1)
-    hot = [
-        torch.nn.functional.one_hot(codes[:, i], len(f)) for i, f in enumerate(ATOM_FEATURES)
-    ]
+    hot = [torch.nn.functional.one_hot(codes[:, i], len(f)) for i, f in enumerate(ATOM_FEATURES)]
     expected = torch.cat(hot, dim=1).float() @ encoder.weight
     torch.testing.assert_close(encoder(codes), expected)
 

@@ -29,7 +29,9 @@ def test_euler_is_the_convex_combination():
     torch.testing.assert_close(euler(torch.tanh, h, 0.3), expected)
 
 
-@pytest.mark.parametrize(("name", "order"), [("euler", 1), ("heun", 2), ("midpoint", 2), ("rk4", 4)])
+@pytest.mark.parametrize(
+    ("name", "order"), [("euler", 1), ("heun", 2), ("midpoint", 2), ("rk4", 4)]
+)
 def test_order_of_convergence_on_a_known_solution(name, order):
     # dh/dt = F(h) - h with F constant has h(t) = F + (h0 - F) exp(-t).
     h0 = torch.tensor([0.0, 3.0], dtype=torch.float64)
@@ -45,7 +47,9 @@ def test_order_of_convergence_on_a_known_solution(name, order):
     assert observed == pytest.approx(order, abs=0.25)
 
 
-@pytest.mark.parametrize(("name", "calls"), [("euler", 1), ("heun", 2), ("midpoint", 2), ("rk4", 4)])
+@pytest.mark.parametrize(
+    ("name", "calls"), [("euler", 1), ("heun", 2), ("midpoint", 2), ("rk4", 4)]
+)
 def test_evaluations_of_f(name, calls):
     seen = []
 

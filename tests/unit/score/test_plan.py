@@ -17,7 +17,10 @@ from molscore.score.plan import PLAN_NAMES, DepthPlan, Stage
         ("1x4@1/K", [Stage(blocks=1, steps=4, dt="1/K")]),
         ("1x4@learned", [Stage(blocks=1, steps=4, dt="learned")]),
         ("2x2@0.25", [Stage(blocks=2, steps=2, dt=0.25)]),
-        ("1x2@0.5, 1x2+", [Stage(blocks=1, steps=2, dt=0.5), Stage(blocks=1, steps=2, additive=True)]),
+        (
+            "1x2@0.5, 1x2+",
+            [Stage(blocks=1, steps=2, dt=0.5), Stage(blocks=1, steps=2, additive=True)],
+        ),
         (" SCORE ", [Stage(blocks=1, steps=4, dt=0.5)]),
     ],
 )
@@ -39,8 +42,24 @@ def test_counts_applications_and_blocks():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "1x4", "x4@0.5", "1x4@0", "1x4@1.5", "1x4@-1", "1x4@nan", "1x4@inf", "1x4@fast",
-     "0x4@0.5", "1x0@0.5", "1x4@0.5,", "1x4@0.5+", "scores", "1x65@0.5", "1x4@0.5;1x4@0.5"],
+    [
+        "",
+        "1x4",
+        "x4@0.5",
+        "1x4@0",
+        "1x4@1.5",
+        "1x4@-1",
+        "1x4@nan",
+        "1x4@inf",
+        "1x4@fast",
+        "0x4@0.5",
+        "1x0@0.5",
+        "1x4@0.5,",
+        "1x4@0.5+",
+        "scores",
+        "1x65@0.5",
+        "1x4@0.5;1x4@0.5",
+    ],
 )
 def test_refuses_what_is_no_plan(text):
     with pytest.raises(ConfigError, match="plan"):

@@ -179,14 +179,25 @@ def test_a_loss_that_explodes_is_told_and_no_result_is_given():
         trainer.run_epoch()
 
 
-def test_the_schedule_climbs_and_falls_to_zero():
-    config = TrainConfig(warmup=0.1, learning_rate=2e-3)
-    rates = [learning_rate(k, 1000, config) for k in range(1000)]
-    assert max(rates) == pytest.approx(2e-3)
-    assert rates.index(max(rates)) in range(98, 102)
-    assert rates[0] == pytest.approx(2e-5)
-    assert rates[-1] < 1e-7
-    assert learning_rate(0, 1, config) == pytest.approx(2e-3)
+def test_the_schedule_is_the_one_cycle_of_torch():
+    config = TrainConfig(warmup=0.3, learning_rate=2e-3)
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([parameter], lr=1.0)
+    oracle = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=2e-3, total_steps=1000, pct_start=0.3, cycle_momentum=False
+    )
+    theirs = []
+    for _ in range(1000):
+        theirs.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        oracle.step()
+    ours = [learning_rate(k, 1000, config) for k in range(1000)]
+    np.testing.assert_allclose(ours, theirs, atol=2e-3 * 0.01)
+
+
+@pytest.mark.parametrize("warmup", [0.0, 0.3, 1.0])
+def test_the_schedule_of_a_single_step_is_finite_and_positive(warmup):
+    assert 0 < learning_rate(0, 1, TrainConfig(warmup=warmup)) <= 1e-3
 
 
 def test_vectors_and_learned_steps_are_not_decayed():
