@@ -71,7 +71,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _typed(value: Any, hint: Any, where: str) -> Any:
+def _typed(value: Any, hint: Any, where: str) -> Any:  # noqa: PLR0911 (one a kind of hint)
     """Check `value` against a field's type hint; JSON lists become tuples."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
