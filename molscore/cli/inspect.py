@@ -9,8 +9,9 @@ from molscore.cli.options import JsonOption, ModelOption, configured
 
 @configured()
 def inspect(*, model: ModelOption, json_: JsonOption = False) -> None:
-    """Show what is in a model: targets, architecture, training data, where its numbers come from.
+    """Show what is in a model and where its numbers come from.
 
+    Targets and units, architecture, standardisation, training data, cross-validation, hashes.
     The file is checked as it is before a prediction.
     """
     from molscore import api  # noqa: PLC0415 (start-up of --help)

@@ -223,16 +223,17 @@ class TestExamplesInHelp:
                 assert context.params["output"]
 
 
-class TestReference:
-    @pytest.fixture(scope="class")
-    def script(self) -> types.ModuleType:
-        path = ROOT / "scripts" / "cli_reference.py"
-        spec = importlib.util.spec_from_file_location("cli_reference", path)
-        assert spec and spec.loader
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
+@pytest.fixture(scope="module")
+def script() -> types.ModuleType:
+    path = ROOT / "scripts" / "cli_reference.py"
+    spec = importlib.util.spec_from_file_location("cli_reference", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
+
+class TestReference:
     def test_covers_every_command(self, script) -> None:
         assert set(script.COMMANDS) == set(COMMANDS) == set(NAMES)
 
