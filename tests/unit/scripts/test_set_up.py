@@ -113,14 +113,14 @@ def test_an_installed_torch_is_kept(torch_install):
 
 
 def test_installed_reads_the_version_without_its_label():
-    import torch  # noqa: PLC0415 - one slow import, wanted by this test alone
+    import torch
 
     assert install_torch.installed("torch") == torch.__version__.split("+")[0]
     assert install_torch.installed("no-such-distribution") is None
 
 
 def test_constraints_pin_every_direct_dependency_within_its_range():
-    from packaging.requirements import Requirement  # noqa: PLC0415
+    from packaging.requirements import Requirement
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     groups = [project["dependencies"], *project["optional-dependencies"].values()]
