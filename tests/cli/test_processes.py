@@ -19,13 +19,22 @@ from commandline import MOLSCORE, run_process
 LONG_SMILES = "C" * 90 + "c1ccccc1" + "C" * 90
 
 
+def write_rows(path: Path, n: int) -> Path:
+    tails = ["O", "N", "C(=O)O", "c1ccccc1", "Cl", "[N+](=O)[O-]", "bad!"]
+    path.write_text("".join(f"{'C' * (i % 9 + 1)}{tails[i % 7]}\n" for i in range(n)))
+    return path
+
+
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """20,000 rows, enough for worker processes and for signals to arrive in the middle."""
-    path = tmp_path_factory.mktemp("many") / "many.smi"
-    tails = ["O", "N", "C(=O)O", "c1ccccc1", "Cl", "[N+](=O)[O-]", "bad!"]
-    path.write_text("".join(f"{'C' * (i % 9 + 1)}{tails[i % 7]}\n" for i in range(20_000)))
-    return path
+    """20,000 rows, enough for signals to arrive in the middle."""
+    return write_rows(tmp_path_factory.mktemp("many") / "many.smi", 20_000)
+
+
+@pytest.fixture(scope="module")
+def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """5,000 rows, enough for worker processes to be started."""
+    return write_rows(tmp_path_factory.mktemp("some") / "some.smi", 5_000)
 
 
 @pytest.fixture
@@ -209,9 +218,9 @@ class TestSignals:
         _, err = process.communicate(timeout=60)
         assert (process.returncode, err) == (130, b"interrupted\n")
 
-    def test_nohup_is_respected(self, start, model, many, tmp_path: Path) -> None:
+    def test_nohup_is_respected(self, start, model, some, tmp_path: Path) -> None:
         process = start(
-            *("predict", many, "--model", model, "--output", tmp_path / "o.csv"),
+            *("predict", some, "--model", model, "--output", tmp_path / "o.csv"),
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
         )
         wait_for(lambda: any(p.stat().st_size > 2000 for p in tmp_path.iterdir()))
@@ -221,11 +230,11 @@ class TestSignals:
 
 
 class TestWorkers:
-    def test_output_does_not_depend_on_them(self, model, many) -> None:
-        one = run_process("predict", many, "--model", model, "--workers", "1")
+    def test_output_does_not_depend_on_them(self, model, some) -> None:
+        one = run_process("predict", some, "--model", model, "--workers", "1")
         assert one.code == 0
-        assert len(one.out.splitlines()) == 20_001
-        other = run_process("predict", many, "--model", model, "--workers", "4")
+        assert len(one.out.splitlines()) == 5_001
+        other = run_process("predict", some, "--model", model, "--workers", "4")
         assert other == one
 
     @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
