@@ -61,6 +61,9 @@ class _Prefixed(io.RawIOBase):
     def __init__(self, head: bytes, rest: io.BufferedIOBase) -> None:
         self._head = memoryview(head)
         self._rest = rest
+        # A short head is the whole stream. An end is not asked for twice: on a terminal the
+        # user would have to type Ctrl-D again.
+        self._ended = len(head) < HEAD_BYTES
 
     def readable(self) -> bool:
         return True
@@ -69,9 +72,10 @@ class _Prefixed(io.RawIOBase):
         data: bytes | memoryview = self._head[: len(buffer)]
         if data:
             self._head = self._head[len(data) :]
-        else:
+        elif not self._ended:
             # What is there, rather than a full buffer: a slow pipe is passed on as it comes.
             data = self._rest.read1(len(buffer))
+            self._ended = not data
         buffer[: len(data)] = data
         return len(data)
 

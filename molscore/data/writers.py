@@ -138,7 +138,7 @@ def _output_format(path: str | Path, wanted: str) -> tuple[str, bool]:
     if found is None or (gzipped and found == "parquet"):
         raise ConfigError(
             f"cannot tell the format of {path} from its name; known endings are "
-            f"{', '.join(_EXTENSIONS)} (text also with .gz), or give --format"
+            f"{', '.join(_EXTENSIONS)} (text also with .gz), or give --output-format"
         )
     return found, gzipped
 

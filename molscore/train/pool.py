@@ -100,6 +100,8 @@ def train_experts(
                     left -= 1
                     _give(worker, waiting)
         for worker in workers:
+            # One that was still starting when the last expert was done is not waited for.
+            _send_away(worker)
             worker.process.wait()
 
 
@@ -144,10 +146,16 @@ def _give(worker: _Worker, waiting: list[int]) -> None:
             stdin.write(f"{worker.expert}\n")
             stdin.flush()
         else:
-            worker.expert = None
-            stdin.close()
+            _send_away(worker)
     except BrokenPipeError:
         raise _death(worker) from None
+
+
+def _send_away(worker: _Worker) -> None:
+    """Close a worker's stdin, at which it ends."""
+    worker.expert = None
+    if worker.process.stdin is not None:
+        worker.process.stdin.close()
 
 
 def _end(process: "subprocess.Popen[str]") -> None:

@@ -252,12 +252,12 @@ def _say_what_is_used(table: LabelledTable, prepared: Prepared, log: Log) -> Non
     log(f"{table.name}: {n['rows_read']} rows read, {n['rows_used']} used")
     for item in table.rejected[:20]:
         where = f"line {item.line}" + (f", column {item.column!r}" if item.column else "")
-        log(f"left out: {where}: {item.text!r}: {item.reason}")
+        log(f"left out: {where}: {item.text}: {item.reason}")
     if len(table.rejected) > 20:
         log(f"left out: {len(table.rejected) - 20} more values")
     for failure in prepared.failures[:20]:
         log(
-            f"left out: line {table.lines[failure.row]}: {failure.smiles!r}: "
+            f"left out: line {table.lines[failure.row]}: {failure.smiles}: "
             f"{failure.status}: {failure.reason}"
         )
     if len(prepared.failures) > 20:
