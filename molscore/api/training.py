@@ -28,7 +28,7 @@ _EXTRA_PACKAGES: Final = frozenset({"torch", "torch_geometric", "onnxscript", "s
 def train(
     table: "str | Path | pd.DataFrame",
     *,
-    output: str | Path,
+    output: str | Path | None = None,
     run_dir: str | Path | None = None,
     target: str | Sequence[str] | None = None,
     task: Task = "auto",
@@ -48,7 +48,8 @@ def train(
 
     Args:
         table: a file, "-" for stdin, or a DataFrame.
-        output: the `.molscore` file to write.
+        output: the `.molscore` file to write; `NAME.molscore` in the working directory, after
+            the table's name, when not given.
         run_dir: folder for out-of-fold predictions, metrics, configuration and checkpoints;
             `OUTPUT-run` beside the output when not given.
         target: column or columns to learn; found when not given.
@@ -79,7 +80,7 @@ def train(
     )
     return train_model(
         table,
-        output=Path(output),
+        output=Path(output) if output is not None else default_output(table),
         run_dir=None if run_dir is None else Path(run_dir),
         targets=[target] if isinstance(target, str) else target,
         task=task,
@@ -161,6 +162,18 @@ def train_model(
             log=_log,
             progress=progress,
         )
+
+
+def default_output(table: "str | Path | pd.DataFrame") -> Path:
+    """Return where the model of a table goes: `NAME.molscore` in the working directory.
+
+    Raises:
+        ConfigError: when the table has no name: stdin or a data frame.
+    """
+    if not isinstance(table, str | Path) or str(table) == "-":
+        raise ConfigError("a table without a file name needs --output NAME.molscore")
+    name = Path(table).name.removesuffix(".gz")
+    return Path(f"{Path(name).stem or name}.molscore")
 
 
 def default_run_dir(output: Path) -> Path:

@@ -31,8 +31,14 @@ def train(
     file: TableArgument,
     *,
     output: Annotated[
-        Path, typer.Option("--output", metavar="BUNDLE", help="Model to write, NAME.molscore.")
-    ],
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="BUNDLE",
+            help="Model to write; NAME.molscore in the working directory, after the table's "
+            "name, when not given.",
+        ),
+    ] = None,
     run_dir: Annotated[
         Path | None,
         typer.Option(
@@ -87,10 +93,15 @@ def train(
     Makes one expert a fold, each blind to that fold; equal structures share a fold. The
     experts together are the model. Their out-of-fold predictions are the cross-validation.
     """
-    from molscore.api.training import default_run_dir, train_model  # noqa: PLC0415 (--help)
+    from molscore.api.training import (  # noqa: PLC0415 (--help)
+        default_output,
+        default_run_dir,
+        train_model,
+    )
     from molscore.report.text import cross_validation  # noqa: PLC0415
 
     reports.announce_terminal(file)
+    output = output or default_output(file)
     with _resume_hint(run_dir or default_run_dir(output)), progress_bar("training") as progress:
         result = train_model(
             file,

@@ -9,7 +9,9 @@ log.txt                       what was said
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -93,6 +95,12 @@ class RunFolder:
     def write_text(self, name: str, text: str) -> None:
         """Write a text file, whole or not at all."""
         write_atomically(self.path / name, lambda p: _write_text(p, text))
+
+    def append_log(self, lines: Sequence[str]) -> None:
+        """Add lines to the log, each with the time (UTC)."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        with (self.path / "log.txt").open("a", encoding="utf-8") as file:
+            file.writelines(f"{now} {line}\n" for line in lines)
 
     def read_config(self) -> RunConfig:
         """Read the configuration of the run that is here.

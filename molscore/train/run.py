@@ -22,11 +22,11 @@ from molscore.train.assess import OutOfFold, assess, collect, metrics_csv, oof_c
 from molscore.train.config import TrainConfig
 from molscore.train.expert import ExpertResult
 from molscore.train.folder import RunConfig, RunFolder
+from molscore.train.log import Log, RunLog
 from molscore.train.pool import train_experts
 from molscore.train.prepare import Prepared, prepare
 from molscore.train.provenance import build_manifest
 
-Log = Callable[[str], None]
 ProgressCallback = Callable[[int, int | None], None]
 
 
@@ -91,6 +91,7 @@ def run_training(
         MolscoreError: when a training process fails.
     """
     folder = RunFolder(run_dir)
+    log = RunLog(folder, log)
     _check_places(output, folder, force=force, resume=resume)
     if folds is not None:
         train = dataclasses.replace(train, split="file", folds=int(folds.max()) + 1)
@@ -113,6 +114,7 @@ def run_training(
         train=train,
     )
     done = _open_folder(folder, config, prepared, resume=resume, log=log)
+    log.start_writing()
     waiting = [e for e in range(train.n_experts) if e not in done]
     _train_waiting(
         folder, waiting, train, workers=workers, device=device, log=log, progress=progress

@@ -80,6 +80,9 @@ def test_the_run_folder_holds_the_cross_validation(finished):
         assert single["rmse"] == pytest.approx(mean_squared_error(y, p) ** 0.5, rel=1e-4)
         assert single["r2"] == pytest.approx(r2_score(y, p), rel=1e-3)
         assert single["n"] == len(mine)
+    log = (folder / "run" / "log.txt").read_text()
+    assert "36 rows read, 36 used" in log
+    assert "expert 5: 3 epochs" in log
     mean = np.mean([s["rmse"] for s in result.metrics["logS"]["folds"]])
     assert result.metrics["logS"]["mean"]["rmse"] == pytest.approx(mean)
     assert json.loads((folder / "run" / "metrics.json").read_text()) == result.metrics
