@@ -16,6 +16,7 @@ class RunLog:
         self._early: list[str] | None = []
 
     def __call__(self, text: str) -> None:
+        """Say one line."""
         self._tell(text)
         if self._early is None:
             self._folder.append_log([text])
