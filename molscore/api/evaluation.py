@@ -257,7 +257,7 @@ def _row_writer(
         [*layout.columns, *free_names(layout.columns, [IN_TRAINING])],
         format=output_format,
         force=force,
-        number_columns=layout.columns[len(layout.kept) : -2],
+        number_columns=layout.numbers,
     )
 
 

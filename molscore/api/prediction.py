@@ -63,7 +63,7 @@ def predict_table(
         MolscoreError: when a worker dies or the output cannot be written.
     """
     bundle = load_bundle(model)
-    open_engine(bundle, engine, device)  # refuse what cannot run before a header is written
+    ready = open_engine(bundle, engine, device)  # refused, if it is, before a header is written
     with open_table(source, table) as reader:
         log_table(reader)
         layout = output_layout(reader.columns, bundle.manifest.targets)
@@ -76,14 +76,13 @@ def predict_table(
             [*layout.columns, *appended],
             format=output_format,
             force=force,
-            number_columns=layout.columns[len(layout.kept) : -2],
+            number_columns=layout.numbers,
         ) as writer:
             return predict_stream(
                 reader,
                 _Appending(writer, _model_cells(bundle)) if appended else writer,
                 bundle,
-                engine=engine,
-                device=device,
+                engine=ready,
                 workers=workers,
                 batch_size=batch_size,
                 progress=progress,

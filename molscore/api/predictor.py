@@ -30,8 +30,8 @@ class Predictor:
 
     def __init__(self, bundle: Bundle, *, engine: str, device: str, workers: int) -> None:
         self._bundle = bundle
-        self._options: dict[str, Any] = {"engine": engine, "device": device, "workers": workers}
-        open_engine(bundle, engine, device)  # an unknown engine is told here, not at first use
+        self._workers = workers
+        self._engine = open_engine(bundle, engine, device)
 
     @property
     def manifest(self) -> Manifest:
@@ -70,7 +70,11 @@ class Predictor:
         frame = pd.DataFrame(
             {"smiles": texts}, index=smiles.index if isinstance(smiles, pd.Series) else None
         )
-        results = list(predict_chunks(chunk_texts(texts), self._bundle, **self._options))
+        results = list(
+            predict_chunks(
+                chunk_texts(texts), self._bundle, engine=self._engine, workers=self._workers
+            )
+        )
         columns = output_layout(["smiles"], targets).columns[1:]
         for t in range(len(targets)):
             frame[columns[2 * t]] = [float(v) for r in results for v in r.values[:, t]]
