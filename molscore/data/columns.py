@@ -167,7 +167,7 @@ def find_column(columns: Sequence[str], wanted: str, *, flag: str, table: str) -
     if wanted.strip().isdigit() and 1 <= int(wanted) <= len(columns):
         return int(wanted) - 1
     close = difflib.get_close_matches(wanted.strip(), [name.strip() for name in columns], n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
+    hint = f"; did you mean {close[0]!r}?" if close else "."
     raise ConfigError(
         f"{table}: {flag} {wanted!r} is not a column{hint} The columns are {list_names(columns)}"
     )

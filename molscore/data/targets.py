@@ -101,10 +101,15 @@ class LabelledTable:
         """Rows left out whole, each with its reason in `rejected`."""
         return frozenset(item.row for item in self.rejected if not item.column)
 
-    def column(self, name: str) -> list[str]:
-        """Return the cells of a column, found as `columns.find_column` does."""
+    def column(self, name: str, *, flag: str = "column") -> list[str]:
+        """Return the cells of a column, found as `columns.find_column` does.
+
+        Args:
+            name: the column's name, as a user gives it.
+            flag: the option that gave it, for a message.
+        """
         names = list(self.extra)
-        return self.extra[names[find_column(self.columns, name, flag="column", table=self.name)]]
+        return self.extra[names[find_column(self.columns, name, flag=flag, table=self.name)]]
 
 
 def read_labelled(
@@ -220,7 +225,7 @@ def _check_transform(table: str, transform: Transform, made: Sequence[Target]) -
     if transform != "none" and all(target.kind == "classification" for target in made):
         raise ConfigError(
             f"{table}: --transform {transform} goes with numbers, and {made[0].name!r} holds the "
-            f"classes {' and '.join(made[0].classes)}; --kind regression takes them as numbers"
+            f"classes {' and '.join(made[0].classes)}; --task regression takes them as numbers"
         )
 
 

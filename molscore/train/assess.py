@@ -52,6 +52,20 @@ def score(target: Target, y: NDArray[np.float64], p: NDArray[np.float64]) -> Met
     return of(y[there], p[there])
 
 
+def average(targets: Sequence[Target], oof: OutOfFold) -> NDArray[np.float64]:
+    """Return the mean over the repeats [n, n_targets], in the units the model learns.
+
+    The mean is taken in the unit of the table, where a bundle takes the mean of its experts.
+    """
+    if len(oof.predictions) == 1:
+        return np.asarray(oof.predictions[0])
+    columns = [
+        target.forward(target.inverse(oof.predictions[:, :, t]).mean(axis=0))
+        for t, target in enumerate(targets)
+    ]
+    return np.stack(columns, axis=1)
+
+
 def assess(data: TrainingData, targets: Sequence[Target], oof: OutOfFold) -> dict[str, Any]:
     """Return all cross-validation metrics.
 
@@ -63,7 +77,7 @@ def assess(data: TrainingData, targets: Sequence[Target], oof: OutOfFold) -> dic
     Regression metrics are in the unit the model learns: the transformed one, if there is a
     transform.
     """
-    averaged = oof.predictions.mean(axis=0)
+    averaged = average(targets, oof)
     fold_ids = sorted(set(data.folds[data.folds >= 0].tolist()))
     out: dict[str, Any] = {}
     for t, target in enumerate(targets):

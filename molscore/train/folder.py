@@ -21,7 +21,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from molscore.chem.descriptors import DescriptorScaler
+from molscore.chem.policy import ChemPolicy
 from molscore.config import Config
+from molscore.data.endpoints import Target
 from molscore.errors import ConfigError, InputError
 from molscore.nn.config import ModelConfig
 from molscore.train.checkpoint import write_atomically
@@ -40,6 +42,8 @@ class RunConfig(Config):
     molscore_version: str = ""
     featurizer_version: int = 0
     data_sha256: str = ""
+    targets: tuple[Target, ...] = ()
+    policy: ChemPolicy = ChemPolicy()
     model: ModelConfig = ModelConfig()
     train: TrainConfig = TrainConfig()
 
@@ -86,6 +90,13 @@ class RunFolder:
         for folder in ("checkpoints", "experts"):
             for path in (self.path / folder).glob("expert-*.safetensors"):
                 path.unlink()
+        self.remove_partial_files()
+
+    def remove_partial_files(self) -> None:
+        """Remove what a killed process was in the middle of writing."""
+        for folder in (self.path, self.path / "checkpoints", self.path / "experts"):
+            for path in folder.glob(".*.partial"):
+                path.unlink(missing_ok=True)
 
     def write_json(self, name: str, value: Any) -> None:
         """Write a JSON file, whole or not at all."""

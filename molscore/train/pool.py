@@ -47,6 +47,8 @@ def worker_environment(threads: int) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(paths),
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
+        # Without it, deterministic algorithms have no matrix product on a CUDA device.
+        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
     }
 
 
@@ -82,7 +84,12 @@ def train_experts(
         ]
         left = len(waiting)
         while left:
-            worker, event = events.get()
+            try:
+                # A wait without an end may not notice Ctrl-C: on Windows, and where the system
+                # hands the signal to another thread.
+                worker, event = events.get(timeout=1.0)
+            except queue.Empty:
+                continue
             if event is None:
                 # A worker that was sent away because nothing is waiting ends in peace.
                 if worker.expert is None and not waiting:

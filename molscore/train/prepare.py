@@ -15,7 +15,7 @@ from molscore.chem.parse import Molecule, ParseFailure, parse_smiles, scaffold, 
 from molscore.chem.policy import ChemPolicy
 from molscore.data.splits import count_crossing, make_folds, parse_split
 from molscore.data.targets import LabelledTable
-from molscore.errors import ConfigError, InputError
+from molscore.errors import InputError
 from molscore.train.data import TrainingData
 
 Log = Callable[[str], None]
@@ -81,8 +81,9 @@ def prepare(
     if folds is None:
         fold_of, n_used = _make_folds(used, keys, table, split, n_folds, seed, warnings)
     else:
-        fold_of, n_used = _given_folds(folds[rows], keys, warnings), n_folds
+        fold_of, n_used = _given_folds(folds[rows], keys, n_folds, warnings), n_folds
     warnings += _target_warnings(table, values[rows], fold_of)
+    _check_every_expert_learns(table, values[rows], fold_of)
     data = TrainingData(
         graphs=PackedGraphs.pack([featurize(m) for m in used]),
         values=values[rows],
@@ -204,12 +205,8 @@ def _make_folds(
     kind, column = parse_split(split)
     of_column: list[str] | None = None
     if column is not None:
-        if column not in table.extra:
-            raise ConfigError(
-                f"--split {split}: {table.name} has no column {column!r}; its columns are "
-                f"{', '.join(table.columns)}"
-            )
-        of_column = [table.extra[column][m.row] for m in used]
+        cells = table.column(column, flag=f"--split {kind}:")
+        of_column = [cells[m.row] for m in used]
     folds = make_folds(
         split,
         n_folds,
@@ -223,8 +220,14 @@ def _make_folds(
 
 
 def _given_folds(
-    folds: NDArray[np.int64], keys: Sequence[str], warnings: list[str]
+    folds: NDArray[np.int64], keys: Sequence[str], n_folds: int, warnings: list[str]
 ) -> NDArray[np.int64]:
+    empty = sorted(set(range(n_folds)) - set(folds.tolist()))
+    if empty:
+        warnings.append(
+            f"no usable row of the folds file is in fold {', '.join(map(str, empty))} (counted "
+            "from 0): such an expert sees every row and is not judged"
+        )
     crossing = count_crossing(keys, folds)
     if crossing:
         warnings.append(
@@ -232,6 +235,20 @@ def _given_folds(
             "fold: an expert is judged on structures it has seen (the file is obeyed)"
         )
     return folds
+
+
+def _check_every_expert_learns(
+    table: LabelledTable, values: NDArray[np.float64], folds: NDArray[np.int64]
+) -> None:
+    """Refuse a target all of whose values lie in one fold: its expert would guess blindly."""
+    for t, target in enumerate(table.targets):
+        holding = set(folds[np.isfinite(values[:, t])].tolist())
+        if len(holding) == 1 and -1 not in holding:
+            raise InputError(
+                f"{table.name}: all usable values of {target.name!r} lie in fold "
+                f"{holding.pop()} (counted from 0), so the expert blind to it would learn nothing "
+                "of them; use other folds, or leave the target out"
+            )
 
 
 def _target_warnings(

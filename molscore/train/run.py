@@ -93,6 +93,7 @@ def run_training(
     folder = RunFolder(run_dir)
     log = RunLog(folder, log)
     _check_places(output, folder, force=force, resume=resume)
+    device = _resolve_device(device)
     if folds is not None:
         train = dataclasses.replace(train, split="file", folds=int(folds.max()) + 1)
     prepared = prepare(
@@ -110,6 +111,8 @@ def run_training(
         molscore_version=molscore.__version__,
         featurizer_version=FEATURIZER_VERSION,
         data_sha256=prepared.data.digest(),
+        targets=table.targets,
+        policy=policy,
         model=model,
         train=train,
     )
@@ -148,6 +151,8 @@ def run_training(
 
 
 def _check_places(output: Path, folder: RunFolder, *, force: bool, resume: bool) -> None:
+    if output.is_dir():
+        raise ConfigError(f"{output} is a folder; give --output the name of a file")
     if output.exists() and not (force or resume):
         raise ConfigError(f"{output} exists: choose another --output or use --force")
     if not output.parent.is_dir():
@@ -171,6 +176,7 @@ def _open_folder(
         folder.clear()
         folder.start(config, prepared.data)
         return set()
+    folder.remove_partial_files()
     there = folder.read_config()
     if there != config:
         differ = _differences(there.to_dict(), config.to_dict())
@@ -205,7 +211,6 @@ def _train_waiting(
 ) -> None:
     if not waiting:
         return
-    device = _resolve_device(device)
     # One process a GPU: experts would only queue for it.
     n_workers = 1 if device != "cpu" else (workers or max(1, available_cpus() // train.threads))
     n_workers = min(n_workers, len(waiting))

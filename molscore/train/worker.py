@@ -32,7 +32,8 @@ def _serve(folder: RunFolder, requests: TextIO, say: Any, device: str) -> None:
     config = folder.read_config()
     data = folder.read_data()
     torch.set_num_threads(config.train.threads)
-    torch.use_deterministic_algorithms(True)
+    # Bit for bit is promised for the CPU; an accelerator may lack some deterministic form.
+    torch.use_deterministic_algorithms(True, warn_only=device != "cpu")
     say({"event": "ready"})
     for line in requests:
         expert = int(line)
@@ -56,12 +57,18 @@ def main(arguments: list[str]) -> int:
     run_dir, device = arguments
     threading.Thread(target=_watch_parent, args=(os.getppid(),), daemon=True).start()
 
+    # What a library prints goes to stderr: only messages may reach the parent.
+    messages = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
     def say(message: dict[str, Any]) -> None:
-        sys.stdout.write(json.dumps(message) + "\n")
-        sys.stdout.flush()
+        messages.write(json.dumps(message) + "\n")
+        messages.flush()
 
     try:
         _serve(RunFolder(Path(run_dir)), sys.stdin, say, device)
+    except BrokenPipeError:  # the parent is gone; nobody is left to tell
+        return 1
     except (MolscoreError, OSError, RuntimeError) as error:
         # Told to the parent, which reports it once and ends the run.
         say({"event": "failed", "kind": type(error).__name__, "message": str(error)})

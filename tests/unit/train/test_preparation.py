@@ -61,6 +61,23 @@ def test_a_folds_file_is_obeyed_and_crossing_is_told(tmp_path):
     assert any("1 structure into more than one fold" in w for w in done.warnings)
 
 
+def test_a_fold_without_a_usable_row_is_told(tmp_path):
+    labelled = table(tmp_path, "smiles,y\nCCO,1.5\nCCN,2.5\nbad!,3.5\n")
+    done = ready(labelled, folds=np.array([0, 1, 2]), n_folds=3)
+    assert any("in fold 2 (counted from 0)" in w for w in done.warnings)
+
+
+def test_an_expert_without_anything_to_learn_from_is_refused(tmp_path):
+    labelled = table(tmp_path, "smiles,y\nCCO,1.5\nCCN,2.5\nbad!,3.5\nC(,4.5\n")
+    with pytest.raises(InputError, match="all usable values of 'y' lie in fold 0"):
+        ready(labelled, folds=np.array([0, 0, 1, 1]))
+    rows = "".join(f"{'C' * n},{n}.5,{'3.5' if n == 1 else ''}\n" for n in range(1, 9))
+    labelled = table(tmp_path, "smiles,a,b\n" + rows, targets=["a", "b"])
+    with pytest.raises(InputError, match="all usable values of 'b' lie in fold"):
+        ready(labelled)
+    assert ready(labelled, n_folds=1).counts["folds"] == 1
+
+
 @pytest.mark.parametrize("n_rows", [2, 3])
 def test_few_rows_take_as_many_folds_as_there_are_structures(tmp_path, n_rows):
     text = "smiles,y\n" + "".join(f"{'C' * n},{n}\n" for n in range(1, n_rows + 1))
@@ -110,8 +127,15 @@ def test_groups_and_times_come_from_their_columns(tmp_path):
     assert len(set(by_group[::2].tolist())) == len(set(by_group[1::2].tolist())) == 1
     by_time = ready(labelled, split="time:year").data.folds
     assert by_time.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
-    with pytest.raises(ConfigError, match="no column 'lot'"):
+    with pytest.raises(ConfigError, match=r"--split group: 'lot' is not a column\. The columns"):
         ready(labelled, split="group:lot")
+
+
+def test_the_column_of_a_split_is_found_in_spite_of_blanks_and_case(tmp_path):
+    rows = "".join(f"{'C' * n},{n},{'ab'[n % 2]}\n" for n in range(1, 9))
+    labelled = table(tmp_path, "smiles,y, Batch \n" + rows, targets=["y"])
+    folds = ready(labelled, split="group:batch").data.folds
+    assert len(set(folds[::2].tolist())) == len(set(folds[1::2].tolist())) == 1
 
 
 def test_scaffold_folds_keep_a_scaffold_together_and_spread_the_acyclic(tmp_path):

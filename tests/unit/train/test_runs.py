@@ -11,15 +11,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from sklearn.metrics import mean_squared_error, r2_score
 
 from molscore.bundle.reader import load_bundle
 from molscore.bundle.structures import STRUCTURES, seen
 from molscore.chem.parse import structure_key
-from molscore.data.targets import read_labelled
+from molscore.chem.policy import ChemPolicy
+from molscore.data.targets import Target, read_labelled
 from molscore.errors import ConfigError, MolscoreError
 from molscore.nn.config import ModelConfig
 from molscore.train import pool
+from molscore.train.assess import OutOfFold, average
 from molscore.train.config import TrainConfig
 from molscore.train.folder import RunFolder
 from molscore.train.run import run_training
@@ -125,9 +128,80 @@ def test_what_is_in_the_way_is_not_replaced(finished):
             train(folder)
         with pytest.raises(ConfigError, match=r"seed was 1, is now 2"):
             train(folder, repeats=2, seed=2, resume=True)
+        with pytest.raises(ConfigError, match=r"policy\.stereo was 'keep', is now 'drop'"):
+            train(folder, repeats=2, resume=True, policy=ChemPolicy(stereo="drop"))
     finally:
         (folder / "other.molscore").rename(folder / "m.molscore")
     assert (folder / "m.molscore").read_bytes() == before
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda"])
+def test_a_device_that_is_not_there_leaves_no_run_behind(tmp_path, device):
+    if device == "cuda" and torch.cuda.is_available():
+        pytest.skip("there is one here")
+    with pytest.raises(ConfigError, match=device):
+        train(tmp_path, device=device)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_is_no_place_for_a_model(tmp_path):
+    (tmp_path / "m.molscore").mkdir()
+    with pytest.raises(ConfigError, match="is a folder"):
+        train(tmp_path, force=True)
+
+
+def test_config_json_says_all_that_decides_the_outcome(finished):
+    folder, _, _ = finished
+    config = json.loads((folder / "run" / "config.json").read_text())
+    assert config["train"]["seed"] == 1
+    assert config["policy"] == ChemPolicy().to_dict()
+    assert config["targets"] == [Target(name="logS").to_dict()]
+
+
+def test_half_written_files_of_a_killed_process_are_removed(tmp_path):
+    folder = RunFolder(tmp_path)
+    for name in ("checkpoints", "experts"):
+        (tmp_path / name).mkdir()
+    left = tmp_path / "checkpoints" / ".expert-000.safetensors.7.partial"
+    left.touch()
+    (tmp_path / "notes.txt").touch()
+    folder.remove_partial_files()
+    assert not left.exists()
+    left.touch()
+    folder.clear()
+    assert not left.exists()
+    assert (tmp_path / "notes.txt").exists()
+
+
+def test_repeats_are_averaged_as_the_experts_of_a_bundle_are():
+    targets = (Target(name="c", transform="log10"), Target(name="toxic", kind="classification"))
+    found = average(targets, OutOfFold(np.array([[[1.0, 0.2]], [[3.0, 0.4]]])))
+    assert 10 ** found[0, 0] == pytest.approx((10 + 1000) / 2)
+    assert found[0, 1] == pytest.approx(0.3)
+
+
+def test_what_a_library_prints_does_not_reach_the_parent(tmp_path):
+    script = "import sys; print('chatter'); import molscore.train.worker as w; "
+    script += "w._serve = lambda folder, requests, say, device: (print('more'), say({'a': 1})); "
+    script += "sys.exit(w.main(['x', 'cpu']))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split("\n")[-2:] == ['{"a": 1}', ""]
+    assert "more" in done.stderr
+
+
+def test_a_worker_without_a_parent_ends_without_a_word():
+    script = "import sys, molscore.train.worker as w; "
+    script += "w._serve = lambda folder, requests, say, device: say({'a': 1}); "
+    script += "sys.exit(w.main(['x', 'cpu']))"
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", script], stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 def test_there_must_be_a_run_to_resume(tmp_path):
