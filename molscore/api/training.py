@@ -200,9 +200,10 @@ def refuse_unusable_rows(table: LabelledTable, policy: ChemPolicy) -> None:
     from molscore.chem.parse import ParseFailure, parse_smiles  # noqa: PLC0415 (imports RDKit)
 
     problems = [(r.line, r.text, r.reason) for r in table.rejected]
-    for line, smiles in zip(table.lines, table.smiles, strict=True):
+    malformed = table.malformed  # among the rejected already
+    for row, (line, smiles) in enumerate(zip(table.lines, table.smiles, strict=True)):
         parsed = parse_smiles(smiles, policy)
-        if isinstance(parsed, ParseFailure):
+        if isinstance(parsed, ParseFailure) and row not in malformed:
             problems.append((line, smiles, parsed.reason))
     if problems:
         line, text, reason = min(problems)

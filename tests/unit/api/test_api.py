@@ -18,6 +18,7 @@ from molscore.data.records import TableOptions
 from molscore.data.targets import read_labelled
 from molscore.errors import BundleError, ConfigError, InputError
 from molscore.nn.config import ModelConfig
+from molscore.predict.engine import OnnxEngine
 from molscore.train.config import TrainConfig
 
 
@@ -81,6 +82,11 @@ class TestPredictor:
         assert list(frame.columns)[1:5] == ["pred_y", "pred_y_sd", "pred_toxic", "pred_toxic_sd"]
         assert 0.5 < frame.pred_toxic[0] < 1
         assert math.isfinite(frame.pred_toxic_sd[0])
+
+    def test_the_model_is_made_ready_once(self, model: Path, monkeypatch) -> None:
+        predictor = molscore.load(model)
+        monkeypatch.setattr(OnnxEngine, "__init__", None)
+        assert predictor.predict("CCO").status.tolist() == ["ok"]
 
     def test_what_it_says_of_itself(self, model: Path) -> None:
         predictor = molscore.load(model)
@@ -155,6 +161,12 @@ class TestTrain:
         frame = pd.DataFrame({"smiles": ["CCO", "bad!", "CCN"], "y": ["1.0", "2.0", "<3"]})
         table = read_labelled(frame, targets=["y"])
         with pytest.raises(InputError, match=r"2 rows or values .* line 2: bad!"):
+            refuse_unusable_rows(table, ChemPolicy())
+
+    def test_strict_counts_a_broken_record_once(self, tmp_path: Path) -> None:
+        (tmp_path / "in.csv").write_text("smiles,y\nCCO,1.5\nCCN,2.5,3\nCCC,3.5\n")
+        table = read_labelled(tmp_path / "in.csv")
+        with pytest.raises(InputError, match=r"1 rows or values .* line 3: .*ragged"):
             refuse_unusable_rows(table, ChemPolicy())
 
     def test_a_missing_package_is_named_with_its_cure(self) -> None:
