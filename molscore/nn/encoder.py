@@ -1,6 +1,7 @@
 """From integer codes to vectors."""
 
 import math
+from typing import Final
 
 import torch
 from torch import Tensor, nn
@@ -17,21 +18,24 @@ class CodeEncoder(nn.Module):
     Args:
         features: the features, in the column order of the codes.
         width: width of the result.
+        beside: inputs of whatever else is added to the result before an activation, as if all
+            were concatenated in front of one linear layer.
 
     Shape:
         codes: int64 [n, n_features] -> float32 [n, width]
     """
 
-    def __init__(self, features: tuple[Feature, ...], width: int) -> None:
+    def __init__(self, features: tuple[Feature, ...], width: int, beside: int = 0) -> None:
         super().__init__()
         sizes = [len(f.labels) for f in features]
         starts = [sum(sizes[:i]) for i in range(len(sizes))]
         self.sizes = tuple(sizes)
         self.register_buffer("offset", torch.tensor(starts), persistent=False)
         self.offset: Tensor
-        # The variance of a default linear layer on the one-hot codes. A larger start costs
-        # accuracy on small data: codes that are rare keep much of it, as noise.
-        self.weight = nn.Parameter(torch.randn(sum(sizes), width) / math.sqrt(3 * sum(sizes)))
+        # The variance of a default linear layer on the concatenated one-hot codes. A larger
+        # start costs accuracy on small data: codes that are rare keep much of it, as noise.
+        fan_in = sum(sizes) + beside
+        self.weight = nn.Parameter(torch.randn(sum(sizes), width) / math.sqrt(3 * fan_in))
 
     def forward(self, codes: Tensor) -> Tensor:
         """Return the encoded rows."""
@@ -53,11 +57,15 @@ class CodeEncoder(nn.Module):
         self.weight[~seen] = 0.0
 
 
-def atom_encoder(width: int) -> CodeEncoder:
+N_ATOM_CODES: Final = sum(map(len, ATOM_FEATURES))
+N_BOND_CODES: Final = sum(map(len, BOND_FEATURES))
+
+
+def atom_encoder(width: int, beside: int = 0) -> CodeEncoder:
     """Return an encoder of `GraphBatch.atom_codes`."""
-    return CodeEncoder(ATOM_FEATURES, width)
+    return CodeEncoder(ATOM_FEATURES, width, beside)
 
 
-def bond_encoder(width: int) -> CodeEncoder:
+def bond_encoder(width: int, beside: int = 0) -> CodeEncoder:
     """Return an encoder of `GraphBatch.bond_codes`."""
-    return CodeEncoder(BOND_FEATURES, width)
+    return CodeEncoder(BOND_FEATURES, width, beside)

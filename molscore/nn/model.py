@@ -15,7 +15,7 @@ from molscore.nn.registry import family_class
 from molscore.score.depth import Depth
 from molscore.score.plan import DepthPlan
 
-SLOPE = 0.1
+SLOPE = 0.01
 
 
 class Head(nn.Module):

@@ -78,7 +78,7 @@ class AttentiveFP(Family):
         self.atom_in = atom_encoder(w)
         self.atom_bias = nn.Parameter(torch.zeros(w))
         self.neighbour = nn.Linear(w, w, bias=False)
-        self.bond_in = bond_encoder(w)
+        self.bond_in = bond_encoder(w, beside=w)
         self.score_bond = nn.Linear(w, 1, bias=False)
         self.score_atom = nn.Linear(w, 1, bias=False)
         self.project = nn.Linear(w, w, bias=False)

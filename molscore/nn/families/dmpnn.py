@@ -7,11 +7,11 @@ from torch.nn import functional
 
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
-from molscore.nn.encoder import atom_encoder, bond_encoder
+from molscore.nn.encoder import N_ATOM_CODES, N_BOND_CODES, atom_encoder, bond_encoder
 from molscore.nn.families.base import Block, Family
 from molscore.nn.scatter import gather, segment_sum
 
-SLOPE = 0.1
+SLOPE = 0.01
 
 
 class BondContext(NamedTuple):
@@ -65,9 +65,9 @@ class DirectedMessagePassing(Family):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        self.atom_in = atom_encoder(self.width)
-        self.bond_in = bond_encoder(self.width)
-        self.atom_out = atom_encoder(self.width)
+        self.atom_in = atom_encoder(self.width, beside=N_BOND_CODES)
+        self.bond_in = bond_encoder(self.width, beside=N_ATOM_CODES)
+        self.atom_out = atom_encoder(self.width, beside=self.width)
         self.out = nn.Linear(self.width, self.width)
 
     def begin(self, g: GraphBatch) -> tuple[Tensor, BondContext]:
