@@ -121,9 +121,10 @@ class ExpertTrainer:
         self.rows = np.flatnonzero(data.folds != fold)
         self.is_class = torch.tensor(data.is_class, device=device)
         torch.manual_seed(self._seed(0))
-        self.model = build_model(model, data.n_targets, data.n_descriptors).to(device)
+        self.model = build_model(model, data.n_targets, data.n_descriptors)
         self._fit_inputs()
         self._fit_targets()
+        self.model.to(device)
         self.optimizer = torch.optim.AdamW(
             parameter_groups(self.model, train.weight_decay), lr=train.learning_rate, fused=True
         )
@@ -148,7 +149,7 @@ class ExpertTrainer:
             self.descriptors = self.scaler.transform(self.data.descriptors)
 
     def _fit_targets(self) -> None:
-        """Standardise regression targets by the training part; start classes at their rate."""
+        """Standardise regression targets by the training part; classes stay as they are."""
         y = self.data.values
         shift = np.zeros(y.shape[1], dtype=np.float32)
         scale = np.ones(y.shape[1], dtype=np.float32)
@@ -159,8 +160,9 @@ class ExpertTrainer:
                 continue
             shift[t] = seen.mean()
             spread = seen.std()
-            # A constant target has no spread to divide by; its residuals are all zero.
-            scale[t] = spread if spread > 1e-6 * max(1.0, abs(float(shift[t]))) else 1.0
+            # A constant target has no spread to divide by; its residuals are all zero. What
+            # float32 cannot tell from constant beside its mean counts as constant.
+            scale[t] = spread if spread > 1e-6 * abs(float(shift[t])) else 1.0
         head = self.model.head
         head.shift.copy_(torch.from_numpy(shift))
         head.scale.copy_(torch.from_numpy(scale))

@@ -225,3 +225,24 @@ def test_data_that_are_not_there_or_not_data(tmp_path):
     (tmp_path / "junk").write_bytes(b"junk")
     with pytest.raises(InputError, match="cannot be read as training data"):
         TrainingData.load(tmp_path / "junk")
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-3, 1e6, 1e12])
+def test_the_unit_of_a_target_does_not_change_what_is_learned(unit):
+    n_atoms = np.diff(training_data().graphs.atom_ptr).astype(float)[:, None]
+    config = TrainConfig(epochs=20, batch_size=8, folds=2)
+
+    def relative(values):
+        result = run(training_data(values), train=config)
+        return result.predictions / values.max()
+
+    np.testing.assert_allclose(relative(n_atoms * unit), relative(n_atoms), rtol=1e-2, atol=1e-2)
+
+
+def test_training_moves_everything_to_the_device():
+    # There is no GPU here; the meta device at least refuses to be mixed with the CPU.
+    trainer = ExpertTrainer(training_data(), SMALL, QUICK, 0, device="meta")
+    places = [*trainer.model.parameters(), *trainer.model.buffers()]
+    assert {p.device.type for p in places} == {"meta"}
+    batch = trainer._batch(np.arange(4))
+    assert trainer.model.standardised(batch).device.type == "meta"
