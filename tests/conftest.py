@@ -6,6 +6,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no fault of the code.
+settings.register_profile("molscore", deadline=None)
+settings.load_profile("molscore")
 
 SHARED_DATA: Final = Path(__file__).resolve().parents[2] / "shared" / "data"
 """Benchmark tables beside the project (esol.csv, aqsoldb.csv, ...); may be absent."""

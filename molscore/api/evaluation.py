@@ -20,6 +20,7 @@ from molscore.bundle.reader import Bundle, load_bundle
 from molscore.bundle.structures import STRUCTURES, seen
 from molscore.chem.parse import Molecule, parse_smiles, structure_key
 from molscore.chem.policy import ChemPolicy
+from molscore.data.outputs import refuse_inputs
 from molscore.data.records import TableOptions
 from molscore.data.targets import LabelledTable, Target, read_labelled
 from molscore.data.writers import OutputFormat, TableWriter, open_writer
@@ -120,6 +121,7 @@ def evaluate(
         InputError: when the table cannot be read or holds no measured value.
         ConfigError: on options that cannot be used, or an output file in the way.
     """
+    refuse_inputs(output, table=table, model=model)
     (how,) = build_configs(options, TableOptions)
     bundle = load_bundle(model)
     wanted = [target] if isinstance(target, str) else target

@@ -6,7 +6,7 @@ from pathlib import Path
 from molscore.bundle.feeding import describe_feeding
 from molscore.bundle.reader import load_bundle
 from molscore.bundle.standalone import compose_standalone
-from molscore.data.outputs import Output
+from molscore.data.outputs import Output, refuse_inputs
 from molscore.errors import ConfigError
 
 
@@ -30,6 +30,7 @@ def export(model: str | Path, output: str | Path, *, force: bool = False) -> tup
     if graph_path.suffix.lower() != ".onnx":
         raise ConfigError(f"--output {graph_path}: the name of the graph must end in .onnx")
     text_path = graph_path.with_suffix(".json")
+    refuse_inputs(graph_path, model=model)
     bundle = load_bundle(model)
     graph_output = Output(graph_path, force=force)
     try:

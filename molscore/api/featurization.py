@@ -20,7 +20,7 @@ from molscore.chem.packed import MolGraph, PackedGraphs
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles
 from molscore.chem.policy import ChemPolicy
 from molscore.chem.version import rdkit_version
-from molscore.data.outputs import Output
+from molscore.data.outputs import Output, refuse_inputs
 from molscore.data.records import Record, TableOptions, TableReader
 from molscore.data.tables import open_table, open_writer
 from molscore.data.writers import OutputFormat
@@ -75,6 +75,7 @@ def featurize_table(
         InputError: when the table cannot be read.
         ConfigError: on options that cannot be used, or an output file in the way.
     """
+    refuse_inputs(output, table=source)
     if kind == "graphs":
         _check_npz(output, output_format)
     summary = Summary()

@@ -7,6 +7,7 @@ from typing import Final
 
 from molscore.api.columns import free_names
 from molscore.bundle.reader import Bundle, load_bundle
+from molscore.data.outputs import refuse_inputs
 from molscore.data.records import TableOptions, TableReader
 from molscore.data.tables import TableWriter, open_table, open_writer
 from molscore.data.writers import OutputFormat
@@ -62,6 +63,7 @@ def predict_table(
         ConfigError: on options that cannot be used, or an output file in the way.
         MolscoreError: when a worker dies or the output cannot be written.
     """
+    refuse_inputs(output, table=source, model=model)
     bundle = load_bundle(model)
     ready = open_engine(bundle, engine, device)  # refused, if it is, before a header is written
     with open_table(source, table) as reader:

@@ -1,6 +1,6 @@
 """A loaded model for Python programs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,11 +106,19 @@ def _as_texts(values: "Sequence[str] | pd.Series[Any]") -> list[str]:
     """Return every value as text; what pandas calls missing (None, NaN, NA) becomes ""."""
     import pandas as pd  # noqa: PLC0415 (as above)
 
+    # Of these, iteration gives keys, column names or numbers.
+    keyed = isinstance(values, Mapping | bytes | bytearray) or getattr(values, "ndim", 1) != 1
+    if keyed or not isinstance(values, Iterable):
+        raise InputError(
+            f"smiles: expected a SMILES or a list of them, got {type(values).__name__}; of a "
+            "data frame give the column"
+        )
     texts = []
     for position, value in enumerate(values):
         if isinstance(value, str):
-            texts.append(str(value))
-        elif value is None or value is pd.NA or value != value:  # noqa: PLR0124 (NaN alone)
+            # Half of a surrogate pair is no character, and pandas refuses it.
+            texts.append(value.encode(errors="backslashreplace").decode())
+        elif pd.api.types.is_scalar(value) and pd.isna(value):
             texts.append("")
         else:
             raise InputError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from molscore.api.options import build_configs
 from molscore.chem.policy import ChemPolicy
+from molscore.data.outputs import refuse_inputs
 from molscore.data.records import TableOptions
 from molscore.data.targets import LabelledTable, Transform, read_labelled
 from molscore.errors import ConfigError, InputError
@@ -130,6 +131,9 @@ def train_model(
     ):
         if value not in known:
             raise ConfigError(f"unknown {name} {value!r}; expected one of {', '.join(known)}")
+    if workers < 0:
+        raise ConfigError(f"workers must be 0 (one per CPU) or more, got {workers}")
+    refuse_inputs(output, table=table, folds_file=folds_file)
     with training_extra():
         from molscore.data.splits import read_folds_file  # noqa: PLC0415 (may need the extra)
         from molscore.train.run import run_training  # noqa: PLC0415

@@ -76,12 +76,23 @@ def _is_atom(bracket: str) -> bool:
         return _unsanitised(bracket) is not None
 
 
+def first_words(log: str) -> str:
+    """Return the first line of RDKit's log that says something, "" if there is none.
+
+    A violated condition is framed in stars and headed by its kind; what it says comes after.
+    """
+    for line in _TIME.sub("", log).splitlines():
+        words = " ".join(line.split())
+        if words.strip("*") and not words.endswith(" Violation"):
+            return words
+    return ""
+
+
 def _rdkit_words(log: str) -> str:
-    lines = [line.strip() for line in _TIME.sub("", log).splitlines()]
-    lines = [" ".join(line.split()) for line in lines if line]
-    if not lines:
+    first = first_words(log)
+    if not first:
         return "RDKit cannot read it as SMILES"
-    first = lines[0].removeprefix("SMILES Parse Error: ")
+    first = first.removeprefix("SMILES Parse Error: ")
     if first.startswith("syntax error"):
         found = _POSITION.search(log)
         return "SMILES syntax error" + (f" near position {found[1]}" if found else "")

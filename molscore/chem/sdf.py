@@ -5,7 +5,10 @@ from typing import Any, Final, NamedTuple
 
 from rdkit import Chem, rdBase
 
-_HEADING: Final = re.compile(r">[^<]*<(.+)>")
+from molscore.chem.diagnosis import first_words
+
+# A name in angle brackets, or else the number of a field.
+_HEADING: Final = re.compile(r">(?:[^<]*<(.+)>|.*\b(DT\d+)\b)")
 
 
 class SdfRecord(NamedTuple):
@@ -36,6 +39,10 @@ def read_sdf_block(block: str) -> SdfRecord:
     lines = block.split("\n")
     name = lines[0].strip()
     properties = _read_properties(lines)
+    if sum(line.startswith("M  END") for line in lines) > 1:
+        # RDKit would read the first and drop the others without a word.
+        reason = "more than one mol block in a record; is a line with $$$$ missing?"
+        return SdfRecord("", name, properties, reason)
     with rdBase.BlockLogs(), rdBase.CaptureErrorLog() as log:
         try:
             mol: Any = Chem.MolFromMolBlock(block)
@@ -63,11 +70,10 @@ def _read_properties(lines: list[str]) -> dict[str, str]:
             properties.setdefault(heading, "\n".join(value))
             heading, value = None, []
         elif line.startswith(">") and (match := _HEADING.match(line)):
-            heading = match.group(1)
+            heading = match.group(1) or match.group(2)
     return properties
 
 
 def _problem(words: str) -> str:
-    lines = [re.sub(r"^\[[^\]]*\]\s*", "", line).strip() for line in words.splitlines()]
-    reason = next((line for line in lines if line), "no reason given")
+    reason = first_words(words) or "it is cut short, or none"
     return f"the mol block cannot be read: {reason}"

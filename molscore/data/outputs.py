@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Any, Final, cast
 
 from molscore.errors import ConfigError, MolscoreError
 
@@ -19,7 +19,30 @@ _NO_NEW_FILES: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 def _destination(path: Path) -> Path:
     """Follow links to a file; a device (`/dev/stdout`) is known by its own name only."""
-    return path if path.exists() and not path.is_file() else path.resolve()
+    try:
+        return path if path.exists() and not path.is_file() else path.resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # a circle of links, a name too long
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"cannot write {str(path)[:200]}: {reason}") from None
+
+
+def refuse_inputs(output: str | Path | None, **inputs: Any) -> None:
+    """Refuse an output that is one of the files the command reads: it would be lost.
+
+    Args:
+        output: as for `Output`.
+        inputs: what each is -> its path; what is no path (a data frame, None, "-") is ignored.
+
+    Raises:
+        ConfigError: naming the one it is.
+    """
+    for what, path in inputs.items():
+        if not isinstance(path, str | Path) or str(path) == "-" or output is None:
+            continue
+        with suppress(OSError, ValueError):
+            if Path(output).is_file() and Path(output).samefile(path):
+                name = what.replace("_", " ")
+                raise ConfigError(f"--output {output} is the {name} itself; give another name")
 
 
 class Output:
@@ -68,7 +91,8 @@ class Output:
             if special:
                 return path.open("wb")
             # Not the process id: in containers it is the same every time.
-            partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
+            # Part of the name, which may be as long as the file system takes.
+            partial = path.with_name(f"{path.name[:50]}.{secrets.token_hex(4)}.partial")
             try:
                 stream = partial.open("xb")
             except OSError as error:

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, Final
 
+import numpy as np
+
 from molscore.data.cells import cell_text
 from molscore.data.records import RawRecord, TableInfo, TableOptions
 from molscore.data.rowsets import SAMPLE_RECORDS, RowSet, number_records
@@ -55,7 +57,8 @@ def open_parquet(source: ByteSource, options: TableOptions) -> RowSet:
 
 def _rows(parquet: Any, name: str) -> Iterator[RawRecord]:
     row = 0
-    batches = parquet.iter_batches(batch_size=_BATCH_ROWS)
+    # Without threads of Arrow's own: one that still reads when the program ends aborts it.
+    batches = parquet.iter_batches(batch_size=_BATCH_ROWS, use_threads=False)
     while True:
         try:
             batch = next(batches, None)
@@ -63,6 +66,15 @@ def _rows(parquet: Any, name: str) -> Iterator[RawRecord]:
             raise InputError(f"{name}, after row {row}: damaged ({error})") from None
         if batch is None:
             return
-        for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        for cells in zip(*map(_values, batch.columns), strict=True):
             row += 1
             yield RawRecord(row, [cell_text(cell) for cell in cells])
+
+
+def _values(column: Any) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    if str(column.type) not in {"float", "halffloat"}:
+        return values
+    # pyarrow widens them to doubles, and 0.1 would turn into 0.10000000149011612.
+    narrow = np.float32 if str(column.type) == "float" else np.float16
+    return [None if value is None else narrow(value) for value in values]

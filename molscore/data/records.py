@@ -176,20 +176,24 @@ def fit_fields(raw: RawRecord, n_columns: int, separator: str | None) -> RawReco
     problem = raw.problem
     if n_fields < n_columns:
         if not problem and any(field.strip() for field in fields):
-            problem = _ragged(n_fields, n_columns)
+            problem = _ragged(fields, n_columns)
         return RawRecord(raw.line, fields + [""] * (n_columns - n_fields), problem)
     extra = fields[n_columns:]
     if not problem and not any(field.strip() for field in extra):
         return RawRecord(raw.line, fields[:n_columns], None)
     last = (separator or " ").join(fields[n_columns - 1 :])
     return RawRecord(
-        raw.line, [*fields[: n_columns - 1], last], problem or _ragged(n_fields, n_columns)
+        raw.line, [*fields[: n_columns - 1], last], problem or _ragged(fields, n_columns)
     )
 
 
-def _ragged(n_fields: int, n_columns: int) -> str:
-    hint = "; does a value hold an unquoted separator?" if n_fields > n_columns else ""
-    return f"ragged row: {n_fields} fields where the table has {n_columns} columns{hint}"
+def _ragged(fields: list[str], n_columns: int) -> str:
+    said = f"ragged row: {len(fields)} fields where the table has {n_columns} columns"
+    if len(fields) <= n_columns:
+        return said
+    if any(field.startswith("InChI=") for field in fields):
+        return f"{said}; looks like InChI, whose commas need quotes"
+    return f"{said}; does a value hold an unquoted separator?"
 
 
 def no_records(name: str) -> InputError:

@@ -36,7 +36,8 @@ class RowSet:
         records: all records, from the first.
         info: see `TableInfo`.
         close: closes what is open.
-        smiles_index: where the format itself says which column holds the SMILES (SDF).
+        smiles_index: where the format itself says which column holds the SMILES (SDF, and a
+            list, unless its first column holds none or its header names another).
     """
 
     name: str
@@ -181,7 +182,15 @@ def build_rows(
     found = TableInfo(**{**vars(info), "header": named, "notes": info.notes + notes})
     fitted = [fit_fields(record, len(columns), info.separator).fields for record in body]
     records = number_records(chain(body, raw), len(columns), info.separator)
-    return RowSet(name, columns, named, fitted, records, found, close)
+    first = _is_list_of_smiles(columns, fitted, named=named) if info.format == "smi" else False
+    return RowSet(name, columns, named, fitted, records, found, close, 0 if first else None)
+
+
+def _is_list_of_smiles(columns: list[str], rows: list[list[str]], *, named: bool) -> bool:
+    """Whether the first column holds the SMILES, even if the names could be read as SMILES."""
+    if named and any(map(is_smiles_name, columns)):
+        return False
+    return smiles_shares(rows, 1)[0] >= 0.5
 
 
 def _has_names(fields: list[list[str]], options: TableOptions) -> bool:

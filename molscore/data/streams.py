@@ -3,6 +3,7 @@
 import codecs
 import gzip
 import io
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -27,6 +28,12 @@ _REFUSED: Final = (
     (b"\x89PNG", "a picture"),
     (b"\xff\xd8\xff", "a picture"),
     (b"\x7fELF", "a program"),
+)
+# Text of other kinds, at its first character; no SMILES and no column name begins so.
+_REFUSED_TEXT: Final = (
+    (re.compile(rb"\{\s*[\"}]|\[\s*[\"\[{]"), "JSON"),
+    (re.compile(rb"<(!doctype|html|\?xml|!--)", re.IGNORECASE), "a web page or XML"),
+    (re.compile(rb"version https://git-lfs"), "a Git LFS pointer, not the file it stands for"),
 )
 _BOMS: Final = (
     # UTF-32 first: its little-endian mark begins with that of UTF-16.
@@ -138,6 +145,10 @@ def _look(
             stream = io.BufferedReader(_Prefixed(head, unpacked), HEAD_BYTES)
     for magic, what in _REFUSED:
         if head.startswith(magic):
+            raise InputError(f"{name} is {what}, which molscore does not read")
+    start = head[:1024].removeprefix(codecs.BOM_UTF8).lstrip()
+    for pattern, what in _REFUSED_TEXT:
+        if pattern.match(start):
             raise InputError(f"{name} is {what}, which molscore does not read")
     if not head:
         inside = " once unpacked" if compression else ""

@@ -24,6 +24,9 @@ MIN_STRUCTURES: Final = 2
 """Fewer different structures than this cannot be split into a part to learn from and a part
 to be judged on."""
 
+MAX_VALUE: Final = 1e30
+"""Largest size of a value to learn: float32 ends at 3e38, and room is needed for sums."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
@@ -261,6 +264,11 @@ def _target_warnings(
             raise InputError(
                 f"{table.name}: no usable row has a value of {target.name!r}; leave it out of "
                 "--target or mend the column"
+            )
+        if np.abs(seen).max() > MAX_VALUE:
+            raise InputError(
+                f"{table.name}: {target.name!r} holds {seen[np.abs(seen).argmax()]:g}, which "
+                "single precision cannot work with; use another unit or --transform log10"
             )
         if np.ptp(seen) == 0:
             what = "one class" if target.kind == "classification" else "one value"

@@ -167,6 +167,26 @@ class TestOutput:
         assert predict("CCO\n", "--output", str(out), "--force").code == 0
         assert out.read_text().startswith("smiles,")
 
+    def test_an_output_is_never_an_input(self, invoke, model, tmp_path: Path) -> None:
+        table = tmp_path / "in.csv"
+        table.write_text("smiles,y\nCCO,1\n")
+        again = tmp_path / "again.csv"
+        again.symlink_to("in.csv")
+        before = model.read_bytes()
+        for command, output, what in (
+            (("predict", table, "--model", model), table, "table"),
+            (("predict", again, "--model", model), table, "table"),
+            (("predict", table, "--model", model, "--output-format", "csv"), model, "model"),
+            (("evaluate", table, "--model", model), again, "table"),
+            (("featurize", table), table, "table"),
+            (("train", table), table, "table"),
+        ):
+            result = invoke(*command, "--output", output, "--force")
+            assert (result.code, result.out) == (2, ""), command
+            assert f"is the {what} itself" in result.err
+        assert model.read_bytes() == before
+        assert table.read_text() == "smiles,y\nCCO,1\n"
+
     def test_strict_fails_but_leaves_a_whole_file(self, predict, tmp_path: Path) -> None:
         out = tmp_path / "out.csv"
         result = predict("CCO\nbad!\n", "--output", str(out), "--strict")

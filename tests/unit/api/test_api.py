@@ -65,6 +65,22 @@ class TestPredictor:
         with pytest.raises(InputError, match=r"smiles\[1\]: expected text, got int 7"):
             molscore.load(model).predict(["CCO", 7])  # type: ignore[list-item]
 
+    @pytest.mark.parametrize(
+        "smiles",
+        [
+            *(None, 5, b"CCO", Path("x.csv"), {"smiles": "CCO"}),
+            *(pd.DataFrame({"smiles": ["CCO"]}), np.array([["CCO"]]), np.array("CCO")),
+        ],
+        ids=lambda value: type(value).__name__,
+    )
+    def test_what_is_no_list_is_refused(self, model: Path, smiles) -> None:
+        with pytest.raises(InputError, match="smiles: expected a SMILES or a list of them, got "):
+            molscore.load(model).predict(smiles)
+
+    def test_half_a_surrogate_pair_is_a_row_like_others(self, model: Path) -> None:
+        frame = molscore.load(model).predict(["CC\ud800", "CCO"])
+        assert frame.status.tolist() == ["invalid_smiles", "ok"]
+
     def test_same_as_the_command_line(self, model: Path, tmp_path: Path) -> None:
         smiles = ["CCO", "bad!", *("C" * n for n in range(1, 600))]
         table = tmp_path / "in.smi"
@@ -168,6 +184,11 @@ class TestTrain:
         table = read_labelled(tmp_path / "in.csv")
         with pytest.raises(InputError, match=r"1 rows or values .* line 3: .*ragged"):
             refuse_unusable_rows(table, ChemPolicy())
+
+    def test_workers_below_none(self, tmp_path: Path) -> None:
+        frame = pd.DataFrame({"smiles": ["C", "CC"], "y": [1.0, 2.0]})
+        with pytest.raises(ConfigError, match="workers must be 0"):
+            molscore.train(frame, output=tmp_path / "m.molscore", workers=-3)
 
     def test_a_missing_package_is_named_with_its_cure(self) -> None:
         cure = r"torch.*pip install 'molscore\[train\]'"

@@ -53,6 +53,7 @@ def test_nothing_is_empty(text):
         ("[(R6)n]C", "[(R6)n] is an R-group placeholder"),
         ("[alkyl]O", "[alkyl] is not an atom"),
         ("[Xx]", "[Xx] is not an atom"),
+        ("[#119]", "Atomic number not found"),
         ("C[/x]", "[/x] is not an atom"),
         ("CCO ethanol", "text after the SMILES: 'ethanol'"),
         ("CCO\x00", "'\\x00' at position 4"),

@@ -38,3 +38,23 @@ def test_an_empty_block_is_an_empty_molecule_and_junk_is_a_problem(capfd):
         assert record.problem.startswith("the mol block cannot be read: ")
         assert "\n" not in record.problem
     assert capfd.readouterr().err == ""
+
+
+def test_a_second_mol_block_is_not_dropped_in_silence():
+    record = read_sdf_block(block("C") + "\n" + block("CC", "> <a>", "1"))
+    assert (record.smiles, record.properties) == ("", {"a": "1"})
+    assert "more than one mol block" in record.problem
+
+
+def test_a_field_may_have_a_number_instead_of_a_name():
+    assert read_sdf_block(block("C", "> DT12", "4", "", "> 5", "x")).properties == {"DT12": "4"}
+
+
+def test_words_of_a_violated_condition_are_found_in_their_frame():
+    lines = block("CC").replace(" C  ", " Xx ").split("\n")
+    assert read_sdf_block("\n".join(lines)).problem.endswith("Element 'Xx' not found")
+
+
+def test_a_block_cut_short():
+    lines = block("CC").split("\n")
+    assert read_sdf_block("\n".join(lines[:4])).problem.endswith("cut short, or none")

@@ -268,7 +268,15 @@ def test_unquoted_inchi_in_a_list_with_header_shifts_nothing(opened):
 def test_unquoted_inchi_in_a_table_is_a_ragged_row(opened):
     _, records = opened("smiles,id\nInChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3,7\nCCO,8\n", "t.csv")
     assert "ragged" in records[0].problem
+    assert "looks like InChI" in records[0].problem
     assert records[1].problem is None
+
+
+@pytest.mark.parametrize("head", ["", "structure code\n"])
+def test_names_that_could_be_smiles_are_names_in_a_list(opened, head):
+    reader, records = opened(f"{head}C1CCCCC1 N\nCCO C\nCCN O\n", "t.smi")
+    assert reader.smiles_index == 0
+    assert [record.fields[1] for record in records] == ["N", "C", "O"]
 
 
 # --- line ends, blanks, quotes ------------------------------------------------------------
@@ -455,6 +463,11 @@ def test_a_slow_pipe_is_read_as_it_comes(monkeypatch):
         (b"\x89PNG\r\n\x1a\n", "a picture"),
         (b"BZh91AY", "bzip2"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old Excel"),
+        (b'{"smiles": "CCO"}\n{"smiles": "C"}\n', "JSON"),
+        (b'\xef\xbb\xbf[\n {"smiles": "CCO"}]', "JSON"),
+        (b'["CCO"]', "JSON"),
+        (b"<!DOCTYPE html>\n<html></html>", "a web page"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS pointer"),
     ],
 )
 def test_what_is_no_table_is_refused_by_name(opened, content, words):

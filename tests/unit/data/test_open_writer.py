@@ -209,6 +209,21 @@ def test_a_link_stays_a_link(tmp_path):
     assert (tmp_path / "real.csv").read_text() == "a\n"
 
 
+def test_a_circle_of_links(tmp_path):
+    (tmp_path / "a.csv").symlink_to("b.csv")
+    (tmp_path / "b.csv").symlink_to("a.csv")
+    with pytest.raises(ConfigError, match="cannot write"):
+        open_writer(tmp_path / "a.csv", ["a"], force=True)
+
+
+def test_a_name_as_long_as_the_file_system_takes(tmp_path):
+    with open_writer(tmp_path / f"{'o' * 251}.csv", ["a"]):
+        pass
+    assert [file.name for file in tmp_path.iterdir()] == [f"{'o' * 251}.csv"]
+    with pytest.raises(ConfigError, match="too long"):
+        open_writer(tmp_path / f"{'o' * 252}.csv", ["a"])
+
+
 def test_new_files_follow_the_umask(tmp_path):
     before = os.umask(0o027)
     try:

@@ -5,6 +5,7 @@ import io
 import sys
 from pathlib import Path
 
+import numpy as np
 import openpyxl
 import pandas as pd
 import pyarrow as pa
@@ -103,6 +104,19 @@ def test_parquet(tmp_path, monkeypatch):
         assert [(record.row, record.line) for record in records] == [(0, 1), (1, 2), (2, 3)]
 
 
+def test_parquet_of_narrow_numbers_and_of_bytes(tmp_path):
+    columns = {
+        "smiles": pa.array([b"CCO", b"CCN"]),
+        "y": pa.array([0.1, None], pa.float32()),
+        "half": pa.array(np.array([0.1, -2], np.float16)),
+        "raw": pa.array([b"\xff", None]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    _, records = read(tmp_path / "t.parquet")
+    assert records[0].fields == ["CCO", "0.1", "0.1", r"b'\xff'"]
+    assert records[1].fields == ["CCN", "", "-2.0", ""]
+
+
 def test_parquet_of_many_batches_and_odd_types(tmp_path):
     n = 3000
     table = pa.table(
@@ -116,7 +130,7 @@ def test_parquet_of_many_batches_and_odd_types(tmp_path):
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=700)
     _, records = read(tmp_path / "t.parquet")
     assert len(records) == n
-    assert records[-1].fields == [f"C{'C' * (2999 % 50)}", "999.6666870117188", "[2999, None]", ""]
+    assert records[-1].fields == [f"C{'C' * (2999 % 50)}", "999.6667", "[2999, None]", ""]
     assert records[0].fields[3] == "NA"
 
 

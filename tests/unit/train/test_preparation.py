@@ -115,6 +115,13 @@ def test_constant_targets_and_rare_classes_are_told(tmp_path):
     assert any("the rarer class has only 1 rows" in w for w in done.warnings)
 
 
+def test_values_beyond_single_precision_are_refused_before_training(tmp_path):
+    text = "smiles,y\nC,1\nCC,-2e300\n"
+    with pytest.raises(InputError, match=r"'y' holds -2e\+300, which single precision"):
+        ready(table(tmp_path, text))
+    assert ready(table(tmp_path, text.replace("-", ""), transform="log10")).data.n_targets == 1
+
+
 def test_the_transform_reaches_the_data(tmp_path):
     labelled = table(tmp_path, "smiles,y\nC,1\nCC,10\nCCC,1000\n", transform="log10")
     assert ready(labelled).data.values[:, 0].tolist() == [0.0, 1.0, 3.0]
