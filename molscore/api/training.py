@@ -181,7 +181,13 @@ def default_output(table: "str | Path | pd.DataFrame") -> Path:
 
 
 def default_run_dir(output: Path) -> Path:
-    """Return where a run is kept when no folder is given: `NAME-run` beside the bundle."""
+    """Return where a run is kept when no folder is given: `NAME-run` beside the bundle.
+
+    Raises:
+        ConfigError: when the bundle has no name: a folder.
+    """
+    if not output.name or output.name == "..":
+        raise ConfigError(f"{output} is a folder; give --output the name of a file")
     return output.with_name(f"{output.stem}-run")
 
 

@@ -24,7 +24,8 @@ def parse_object(raw: bytes, *, where: str, max_bytes: int) -> dict[str, Any]:
 
     Raises:
         BundleError: when it is too long, not JSON, nested deeper than `MAX_DEPTH`, holds NaN or
-            infinity, an integer of more than `MAX_DIGITS` digits, or the same key twice.
+            infinity, an integer of more than `MAX_DIGITS` digits, half of a surrogate pair, or
+            the same key twice.
     """
     if len(raw) > max_bytes:
         raise BundleError(f"{where}: {len(raw)} bytes, more than the {max_bytes} allowed")
@@ -43,6 +44,10 @@ def parse_object(raw: bytes, *, where: str, max_bytes: int) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BundleError(f"{where}: expected a JSON object, got {type(value).__name__}")
     _check_depth(value, where)
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # "\\ud800" alone is no character, and no file can hold it
+        raise BundleError(f"{where}: half of a surrogate pair in a text") from None
     return value
 
 

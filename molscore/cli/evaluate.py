@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from molscore.cli import reports
+from molscore.cli import logs, reports
 from molscore.cli.options import (
     DeviceOption,
     EngineOption,
@@ -79,7 +79,7 @@ def evaluate(
             for name, parts in result.metrics.items()
             for part, metrics in parts.items()
         ]
-        typer.echo("\n".join(metric_table(rows)))
+        typer.echo("\n".join(map(logs.visible, metric_table(rows))))
         typer.echo(
             f"{result.n_seen} of {result.summary.n_ok} rows hold a structure "
             "the model was trained on"

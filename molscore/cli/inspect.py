@@ -4,6 +4,7 @@ import json
 
 import typer
 
+from molscore.cli import logs
 from molscore.cli.options import JsonOption, ModelOption, configured
 
 
@@ -21,4 +22,5 @@ def inspect(*, model: ModelOption, json_: JsonOption = False) -> None:
     if json_:
         typer.echo(json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False))
     else:
-        typer.echo("\n".join(describe_model(about)))
+        # Names and notes are whatever the maker of the file wrote.
+        typer.echo("\n".join(map(logs.visible, describe_model(about))))

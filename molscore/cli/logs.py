@@ -57,7 +57,7 @@ def configure(*, verbose: bool, quiet: bool, debug: bool) -> None:
 def write_line(text: str) -> None:
     """Write `text` as exactly one line to stderr; control characters are shown as escapes."""
     wipe = _WIPE if state.bar else ""
-    sys.stderr.write(f"{wipe}{_visible(text)}\n")
+    sys.stderr.write(f"{wipe}{visible(text)}\n")
     sys.stderr.flush()
 
 
@@ -83,7 +83,7 @@ def _log_warning(
             write_line(f"warning: {filename}: {category.__name__}: {message}")
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     r"""Return `text` with control characters escaped (`\n`, `\x1b`), everything else as it is."""
     if text.isprintable():
         return text

@@ -5,6 +5,8 @@ import dataclasses
 import importlib.util
 import re
 import shlex
+import subprocess
+import sys
 import types
 import typing
 from pathlib import Path
@@ -87,6 +89,13 @@ class TestHelp:
     def test_version(self, invoke) -> None:
         assert invoke("--version").out == f"molscore {molscore.__version__}\n"
 
+    def test_as_a_module(self) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "molscore", "--version"], capture_output=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert done.stdout.decode() == f"molscore {molscore.__version__}\n"
+
 
 class TestOptionsFollowTheConfigurations:
     @pytest.mark.parametrize("config", [TableOptions, ChemPolicy, ModelConfig, TrainConfig])
@@ -121,7 +130,10 @@ class TestUsageErrors:
             ("predict x", "--model"),
             ("predict x --model", "--model"),
             ("predict x --model m --nope", "--nope"),
-            ("train x", "--output"),
+            ("train -", "--output"),
+            ("train x --output ./", "is a folder"),
+            ("train x --output /", "is a folder"),
+            ("train x --output ..", "is a folder"),
             ("train x --output m --readout max", "virtual-node"),
             ("train x --output m --epochs many", "--epochs"),
             ("train x --output m --epochs 0", "epochs"),

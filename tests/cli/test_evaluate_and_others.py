@@ -4,6 +4,7 @@ import csv
 import json
 from pathlib import Path
 
+import handmade_bundle
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -15,6 +16,7 @@ from sklearn.metrics import mean_squared_error, roc_auc_score
 from molscore.bundle.reader import load_bundle
 from molscore.chem.descriptors import DESCRIPTOR_NAMES
 from molscore.chem.features import ATOM_FEATURES
+from molscore.data.targets import Target
 
 
 def write(path: Path, text: str) -> Path:
@@ -117,6 +119,16 @@ class TestInspect:
         manifest = load_bundle(model).manifest.to_dict()
         assert {k: about[k] for k in manifest} == json.loads(json.dumps(manifest))
         assert about["file"]["size"] == model.stat().st_size
+
+    def test_words_of_a_bundle_cannot_steer_the_terminal(self, invoke, tmp_path: Path) -> None:
+        bundle = tmp_path / "odd.molscore"
+        table = write(tmp_path / "t.csv", "smiles,y\nC,1\nCC,2\n")
+        target = Target(name="a\x1b[31m\nb", unit="u\x9b2J", note="n\x1b]0;t\x07")
+        bundle.write_bytes(handmade_bundle.bundle_bytes((target,), name="nm\x1b[2J"))
+        for command in (("inspect",), ("evaluate", table, "--target", "y")):
+            out = invoke(*command, "--model", bundle).out
+            assert r"a\x1b[31m\nb" in out
+            assert out.replace("\n", "").isprintable()
 
     def test_damaged(self, invoke, model, tmp_path: Path) -> None:
         broken = tmp_path / "broken.molscore"

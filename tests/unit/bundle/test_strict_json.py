@@ -37,6 +37,8 @@ def test_what_is_dumped_comes_back(value: dict) -> None:
         ('{"a": ' + "9" * 5000 + "}", "integer of 5000 digits"),
         ('{"a": 1, "a": 2}', "key 'a' stands twice"),
         (b'{"a": "\xff"}', "not valid JSON"),
+        (r'{"a": ["\ud800"]}', "half of a surrogate pair"),
+        (r'{"\udc00": 1}', "half of a surrogate pair"),
         ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
         ('{"a": ' + "[" * MAX_DEPTH + "]" * MAX_DEPTH + "}", "nested deeper than"),
         ('{"a": "' + "x" * (1 << 20) + '"}', "more than the 1048576 allowed"),
