@@ -202,6 +202,8 @@ def find_smiles_column(
         ConfigError: when several columns could be meant.
         InputError: when there is none.
     """
+    if not columns:
+        raise InputError(f"{table} has no columns")
     if named:
         by_name = _by_name(columns)
         if len(by_name) == 1:

@@ -220,7 +220,13 @@ def number_records(
 
 
 def frame_rows(frame: Any, name: str = "data frame") -> RowSet:
-    """Take a pandas DataFrame as a table. Missing values become blank cells."""
+    """Take a pandas DataFrame as a table. Missing values become blank cells.
+
+    Raises:
+        InputError: if it is none.
+    """
+    if not (hasattr(frame, "columns") and hasattr(frame, "itertuples")):
+        raise InputError(f"expected the path of a table or a DataFrame, got {type(frame).__name__}")
     columns = [str(column) for column in frame.columns]
     raw = [
         RawRecord(i + 1, [cell_text(value) for value in values])

@@ -185,6 +185,15 @@ class TestTrain:
         with pytest.raises(InputError, match=r"1 rows or values .* line 3: .*ragged"):
             refuse_unusable_rows(table, ChemPolicy())
 
+    @pytest.mark.parametrize("table", [["CCO"], None, {"smiles": ["CCO"]}, pd.Series(["CCO"])])
+    def test_what_is_no_table_is_refused(self, tmp_path: Path, table) -> None:
+        with pytest.raises(InputError, match="expected the path of a table or a DataFrame, got"):
+            molscore.train(table, output=tmp_path / "m.molscore")
+
+    def test_a_frame_without_columns(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="has no columns"):
+            molscore.train(pd.DataFrame(), output=tmp_path / "m.molscore")
+
     def test_workers_below_none(self, tmp_path: Path) -> None:
         frame = pd.DataFrame({"smiles": ["C", "CC"], "y": [1.0, 2.0]})
         with pytest.raises(ConfigError, match="workers must be 0"):
