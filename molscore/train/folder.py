@@ -9,7 +9,9 @@ log.txt                       what was said
 """
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +32,12 @@ from molscore.train.checkpoint import write_atomically
 from molscore.train.config import TrainConfig
 from molscore.train.data import TrainingData
 from molscore.train.expert import ExpertResult
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 RUN_SCHEMA: Final = 1
 
@@ -74,6 +82,32 @@ class RunFolder:
     def expert(self, expert: int) -> Path:
         """Return where a finished expert is kept."""
         return self.path / "experts" / f"expert-{expert:03d}.safetensors"
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep other runs out of this folder; the system lets go when the process ends.
+
+        Raises:
+            ConfigError: when another run is at work here.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        if fcntl is None:
+            yield
+            return
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            raise ConfigError(
+                f"another run is at work in {self.path}: wait for it, or choose another --run-dir"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        try:
+            yield
+        finally:
+            os.close(handle)
 
     def start(self, config: RunConfig, data: TrainingData) -> None:
         """Write data and configuration; the configuration last, as it marks the folder."""

@@ -116,16 +116,17 @@ def run_training(
         model=model,
         train=train,
     )
-    done = _open_folder(folder, config, prepared, resume=resume, log=log)
-    log.start_writing()
-    waiting = [e for e in range(train.n_experts) if e not in done]
-    _train_waiting(
-        folder, waiting, train, workers=workers, device=device, log=log, progress=progress
-    )
-    experts = [folder.read_expert(e) for e in range(train.n_experts)]
-    results = [result for result, _ in experts]
-    oof = collect(prepared.data, results, train.repeats)
-    metrics = _write_assessment(folder, table, prepared, oof)
+    with folder.hold():
+        done = _open_folder(folder, config, prepared, resume=resume, log=log)
+        log.start_writing()
+        waiting = [e for e in range(train.n_experts) if e not in done]
+        _train_waiting(
+            folder, waiting, train, workers=workers, device=device, log=log, progress=progress
+        )
+        experts = [folder.read_expert(e) for e in range(train.n_experts)]
+        results = [result for result, _ in experts]
+        oof = collect(prepared.data, results, train.repeats)
+        metrics = _write_assessment(folder, table, prepared, oof)
     arrays: dict[str, Any] = {STRUCTURES: hash_structures(prepared.keys)}
     for i, (_, scaler) in enumerate(experts):
         if scaler is not None:

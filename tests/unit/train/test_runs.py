@@ -204,6 +204,18 @@ def test_a_worker_without_a_parent_ends_without_a_word():
     assert (done.returncode, done.stderr) == (1, b"")
 
 
+def test_two_runs_never_share_a_folder(finished, tmp_path):
+    folder = finished[0]
+    before = {path: read_quietly(path) for path in (folder / "run").rglob("*")}
+    with RunFolder(folder / "run").hold():
+        for options in ({"force": True}, {"resume": True}):
+            with pytest.raises(ConfigError, match="another run is at work in"):
+                train(folder, repeats=2, **options)
+    assert {path: read_quietly(path) for path in (folder / "run").rglob("*")} == before
+    with RunFolder(folder / "run").hold():  # it was let go
+        pass
+
+
 def test_there_must_be_a_run_to_resume(tmp_path):
     with pytest.raises(ConfigError, match="no run"):
         train(tmp_path, resume=True)
