@@ -27,8 +27,8 @@ def write_rows(path: Path, n: int) -> Path:
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """20,000 rows, enough for signals to arrive in the middle."""
-    return write_rows(tmp_path_factory.mktemp("many") / "many.smi", 20_000)
+    """200,000 rows, enough for signals to arrive in the middle."""
+    return write_rows(tmp_path_factory.mktemp("many") / "many.smi", 200_000)
 
 
 @pytest.fixture(scope="module")

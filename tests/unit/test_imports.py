@@ -25,6 +25,7 @@ LEVELS = {
     "report": 8,
     "api": 9,
     "cli": 10,
+    "__main__": 11,
 }
 # Libraries that only these parts may import at all, wherever the statement stands.
 OWNERS = {
