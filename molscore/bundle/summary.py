@@ -19,10 +19,16 @@ def to_reported(outputs: NDArray[np.float32], target: Target) -> Floats:
         float64 of the same shape; what overflows becomes infinite.
     """
     raw = outputs.astype(np.float64)
+    if target.kind == "classification":
+        return sigmoid(raw)
     with np.errstate(all="ignore"):
-        if target.kind == "classification":
-            return np.asarray(1.0 / (1.0 + np.exp(-raw)))
         return target.inverse(raw)
+
+
+def sigmoid(logits: Floats) -> Floats:
+    """Return the probability of each logit; a huge negative one gives 0 without a warning."""
+    with np.errstate(all="ignore"):
+        return np.asarray(1.0 / (1.0 + np.exp(-logits)))
 
 
 def combine(reported: Floats) -> tuple[Floats, Floats]:

@@ -67,21 +67,24 @@ class PackedGraphs:
     @classmethod
     def pack(cls, graphs: Sequence[MolGraph]) -> Self:
         """Join molecules into one data set, in the order given; no molecule is fine."""
-        return cls(
-            atom_codes=_joined(
-                [g.atom_codes for g in graphs], np.dtype(np.uint8), len(ATOM_FEATURES)
-            ),
-            bond_atoms=_joined([g.bond_atoms for g in graphs], np.dtype(np.int32), 2),
-            bond_codes=_joined(
-                [g.bond_codes for g in graphs], np.dtype(np.uint8), len(BOND_FEATURES)
-            ),
-            atom_ptr=_pointers([len(g.atom_codes) for g in graphs]),
-            bond_ptr=_pointers([len(g.bond_codes) for g in graphs]),
+        return cls._join(
+            graphs, [len(g.atom_codes) for g in graphs], [len(g.bond_codes) for g in graphs]
         )
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
         """Join data sets, in the order given."""
+        return cls._join(
+            parts,
+            [n for p in parts for n in np.diff(p.atom_ptr)],
+            [n for p in parts for n in np.diff(p.bond_ptr)],
+        )
+
+    @classmethod
+    def _join(
+        cls, parts: Sequence[MolGraph] | Sequence[Self], n_atoms: list[int], n_bonds: list[int]
+    ) -> Self:
+        """Join the arrays of `parts`; the counts are per molecule."""
         return cls(
             atom_codes=_joined(
                 [p.atom_codes for p in parts], np.dtype(np.uint8), len(ATOM_FEATURES)
@@ -90,8 +93,8 @@ class PackedGraphs:
             bond_codes=_joined(
                 [p.bond_codes for p in parts], np.dtype(np.uint8), len(BOND_FEATURES)
             ),
-            atom_ptr=_pointers([n for p in parts for n in np.diff(p.atom_ptr)]),
-            bond_ptr=_pointers([n for p in parts for n in np.diff(p.bond_ptr)]),
+            atom_ptr=_pointers(n_atoms),
+            bond_ptr=_pointers(n_bonds),
         )
 
     def batch(self, index: NDArray[np.int64]) -> GraphArrays:

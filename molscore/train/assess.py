@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from molscore.bundle.summary import sigmoid
 from molscore.data.targets import Target
 from molscore.stats.metrics import classification_metrics, regression_metrics
 from molscore.train.data import TrainingData
@@ -27,11 +28,6 @@ class OutOfFold:
     """
 
     predictions: NDArray[np.float64]
-
-
-def sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return 1 / (1 + exp(-x)) without overflow."""
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
 
 
 def collect(data: TrainingData, experts: Sequence[ExpertResult], n_repeats: int) -> OutOfFold:
