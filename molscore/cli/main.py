@@ -26,6 +26,7 @@ from types import FrameType
 from typing import NoReturn
 
 from molscore.errors import EXIT_CLOSED_PIPE, EXIT_INTERRUPTED, MolscoreError
+from molscore.interrupts import never_lose_interrupts
 
 
 class Terminated(BaseException):
@@ -116,6 +117,7 @@ def _occupy_closed_streams() -> None:
 
 
 def _catch_signals() -> None:
+    never_lose_interrupts()
     for name in ("SIGTERM", "SIGHUP"):
         signum = getattr(signal, name, None)  # SIGHUP does not exist on Windows
         # An ignored signal (nohup) stays ignored.

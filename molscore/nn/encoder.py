@@ -5,15 +5,15 @@ from typing import Final
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from molscore.chem.features import ATOM_FEATURES, BOND_FEATURES, Feature
+from molscore.nn.tracing import exporting
 
 
 class CodeEncoder(nn.Module):
     """Sum of one embedding per feature: x_i = sum_f E_f[code_if].
 
-    The same as a linear layer on concatenated one-hot codes, without building them.
+    The same as a linear layer on concatenated one-hot codes.
 
     Args:
         features: the features, in the column order of the codes.
@@ -40,9 +40,12 @@ class CodeEncoder(nn.Module):
     def forward(self, codes: Tensor) -> Tensor:
         """Return the encoded rows."""
         index = codes + self.offset
-        if torch.compiler.is_exporting() or torch.onnx.is_in_onnx_export():
+        if exporting():
             return self.weight[index].sum(dim=1)
-        return functional.embedding_bag(index, self.weight, mode="sum")
+        # One-hot after all: on a CPU the gradient of a small product is far cheaper than the
+        # sort behind that of an embedding.
+        hot = self.weight.new_zeros((codes.shape[0], self.weight.shape[0]))
+        return hot.scatter_(1, index, 1.0) @ self.weight
 
     @torch.no_grad()
     def forget_unseen(self, codes: Tensor) -> None:

@@ -24,7 +24,7 @@ def segment_sum(x: Tensor, owner: Tensor, n: int) -> Tensor:
     Returns:
         [n, ...]
     """
-    return x.new_zeros((n, *x.shape[1:])).index_add(0, owner, x)
+    return x.new_zeros((n, *x.shape[1:])).index_add_(0, owner, x)
 
 
 def segment_mean(x: Tensor, owner: Tensor, n: int) -> Tensor:

@@ -21,6 +21,7 @@ import numpy as np
 
 from molscore.bundle.reader import Bundle
 from molscore.errors import BundleError, MolscoreError
+from molscore.interrupts import deaf_children
 from molscore.predict.core import ChunkResult
 from molscore.predict.worker import Message, Setup, Task, receive, send
 
@@ -152,13 +153,14 @@ class WorkerPool:
 
 
 def _start() -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(  # noqa: S603 (our own interpreter and code)
-        # -P: no module of the working directory may stand in for one of ours.
-        [sys.executable, "-P", "-c", _START, json.dumps(sys.path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=os.environ | dict.fromkeys(_ONE_THREAD, "1"),
-    )
+    with deaf_children():
+        return subprocess.Popen(  # noqa: S603 (our own interpreter and code)
+            # -P: no module of the working directory may stand in for one of ours.
+            [sys.executable, "-P", "-c", _START, json.dumps(sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | dict.fromkeys(_ONE_THREAD, "1"),
+        )
 
 
 def _death(process: "subprocess.Popen[bytes]", task: Task) -> MolscoreError:

@@ -61,7 +61,7 @@ def _read(stream: IO[bytes], n: int) -> bytes:
 
 def main() -> None:
     """Serve chunks until the input ends."""
-    # Ctrl-C reaches the whole process group; the parent decides, and ends us.
+    # Where it could not be blocked from the start (Windows), Ctrl-C is ignored from here on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     inbox, outbox = _claim_streams()
     try:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from molscore.score.dropout import StateDropout
-from molscore.score.integrators import STEPS
+from molscore.score.integrators import STEPS, dropped_euler
 from molscore.score.plan import DepthPlan, Stage
 
 DT_MIN: Final = 0.05
@@ -77,15 +77,23 @@ class StageRunner(nn.Module):
         super().__init__()
         self.steps = stage.steps
         self.additive = stage.additive
-        self.step = STEPS[integrator]
+        self.integrator = integrator
         self.blocks = nn.ModuleList(make_block() for _ in range(stage.blocks))
         self.dt = StepSize(stage, n_applications)
 
-    def update(self, block: Block, h: Tensor, ctx: Any, index: int) -> Tensor:
-        """Apply `block` once: the contractive step, or h + F(h) in an additive stage."""
+    def update(self, block: Block, h: Tensor, ctx: Any, index: int, keep: Tensor | None) -> Tensor:
+        """Apply `block` once: the contractive step, or h + F(h) in an additive stage.
+
+        The result is multiplied by `keep`, the mask of the state dropout, where there is one.
+        """
+        dt = self.dt(index)
         if self.additive:
-            return h + cast(Tensor, block(h, ctx))
-        return self.step(lambda u: cast(Tensor, block(u, ctx)), h, self.dt(index))
+            new = h + cast(Tensor, block(h, ctx))
+        elif keep is not None and self.integrator == "euler" and isinstance(dt, float):
+            return dropped_euler(h, cast(Tensor, block(h, ctx)), dt, keep)
+        else:
+            new = STEPS[self.integrator](lambda u: cast(Tensor, block(u, ctx)), h, dt)
+        return new if keep is None else new * keep
 
 
 class Depth(nn.Module):
@@ -123,6 +131,6 @@ class Depth(nn.Module):
                 block = cast(Block, b)
                 prepared = block.prepare(ctx)
                 for _ in range(stage.steps):
-                    h = self.drop(stage.update(block, h, prepared, index))
+                    h = stage.update(block, h, prepared, index, self.drop.mask(h))
                     index += 1
         return h

@@ -30,17 +30,22 @@ class StateDropout(nn.Module):
         """The probability in use."""
         return self.threshold / 256
 
-    def forward(self, h: Tensor) -> Tensor:
-        """Return `h` with elements dropped (training) or `h` itself (evaluation)."""
+    def mask(self, h: Tensor) -> Tensor | None:
+        """Return what to multiply `h` with, 0 or 1/(1-p); None when nothing is dropped."""
         if not self.training or self.threshold == 0:
-            return h
+            return None
         n = h.numel()
         words = torch.empty((n + 7) // 8, dtype=torch.int64, device=h.device)
         # The full range of int64, so that all eight bytes are uniform.
         words.random_(-(2**63), None)
-        mask = torch.empty(h.shape, dtype=h.dtype, device=h.device)
-        torch.ge(words.view(torch.uint8)[:n].view(h.shape), self.threshold, out=mask)
-        return h * mask.mul_(256 / (256 - self.threshold))
+        keep = torch.empty(h.shape, dtype=h.dtype, device=h.device)
+        torch.ge(words.view(torch.uint8)[:n].view(h.shape), self.threshold, out=keep)
+        return keep.mul_(256 / (256 - self.threshold))
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Return `h` with elements dropped (training) or `h` itself (evaluation)."""
+        keep = self.mask(h)
+        return h if keep is None else h * keep
 
     def extra_repr(self) -> str:
         """Show the probability in `print(model)`."""

@@ -8,9 +8,11 @@ Source: arXiv 2603.10544, section 3; the methods themselves are the classical on
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, cast
 
+import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 Update = Callable[[Tensor], Tensor]
 Step = Callable[[Update, Tensor, "float | Tensor"], Tensor]
@@ -21,6 +23,36 @@ def euler(f: Update, h: Tensor, dt: "float | Tensor") -> Tensor:
     if isinstance(dt, float) and dt == 1.0:
         return f(h)
     return (1.0 - dt) * h + dt * f(h)
+
+
+class _DroppedEuler(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, f: Tensor, dt: float, keep: Tensor) -> Tensor:
+        ctx.save_for_backward(keep)
+        ctx.dt = dt
+        return torch.lerp(h, f, dt).mul_(keep)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        (keep,) = ctx.saved_tensors
+        grad = grad * keep
+        of_f = grad * ctx.dt
+        # A state is several times larger than what a core keeps close, so tensors count.
+        of_h = of_f if ctx.dt == 0.5 else grad.mul_(1.0 - ctx.dt)
+        return of_h, of_f, None, None
+
+
+def dropped_euler(h: Tensor, f: Tensor, dt: float, keep: Tensor) -> Tensor:
+    """((1 - dt) * h + dt * f) * keep, in fewer passes over memory; differentiable once.
+
+    Args:
+        h: the state.
+        f: F(h).
+        dt: a fixed step.
+        keep: the mask of `StateDropout.mask`, of the shape of `h`.
+    """
+    return cast(Tensor, _DroppedEuler.apply(h, f, dt, keep))  # type: ignore[no-untyped-call]
 
 
 def heun(f: Update, h: Tensor, dt: "float | Tensor") -> Tensor:

@@ -42,6 +42,10 @@ except ImportError:  # Windows
 RUN_SCHEMA: Final = 1
 
 
+SKELETON: Final = "skeleton"
+"""The task of making the ONNX graph all experts share."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunConfig(Config):
     """What decides the outcome of a run; a run is resumed only under the same one."""
@@ -119,7 +123,10 @@ class RunFolder:
     def clear(self) -> None:
         """Remove what an earlier run left, and nothing else that is in the folder."""
         self.config_path.unlink(missing_ok=True)
-        for name in ("data.safetensors", "oof.csv", "metrics.json", "metrics.csv", "log.txt"):
+        for name in (
+            *("data.safetensors", "skeleton.onnx", "log.txt"),
+            *("oof.csv", "metrics.json", "metrics.csv"),
+        ):
             (self.path / name).unlink(missing_ok=True)
         for folder in ("checkpoints", "experts"):
             for path in (self.path / folder).glob("expert-*.safetensors"):
@@ -146,6 +153,15 @@ class RunFolder:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with (self.path / "log.txt").open("a", encoding="utf-8") as file:
             file.writelines(f"{now} {line}\n" for line in lines)
+
+    @property
+    def skeleton_path(self) -> Path:
+        """Where the ONNX graph of an expert is kept."""
+        return self.path / "skeleton.onnx"
+
+    def write_skeleton(self, onnx: bytes) -> None:
+        """Keep the ONNX graph of an expert."""
+        write_atomically(self.skeleton_path, lambda p: _write_bytes(p, onnx))
 
     def read_config(self) -> RunConfig:
         """Read the configuration of the run that is here.
@@ -202,6 +218,10 @@ class RunFolder:
 
 def _under(arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def _write_bytes(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
 
 
 def _write_text(path: Path, text: str) -> None:

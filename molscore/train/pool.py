@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import molscore
-from molscore.errors import ConfigError, InputError, MolscoreError
+from molscore.errors import ConfigError, ExportError, InputError, MolscoreError
+from molscore.train.folder import SKELETON
 
 _KINDS: Final[dict[str, type[MolscoreError]]] = {
     "ConfigError": ConfigError,
+    "ExportError": ExportError,
     "InputError": InputError,
 }
 
@@ -27,7 +29,7 @@ EpochReport = Callable[[int, int, float], None]
 @dataclass
 class _Worker:
     process: "subprocess.Popen[str]"
-    expert: int | None = None
+    task: str | None = None
 
 
 def worker_command(run_dir: Path, device: str) -> list[str]:
@@ -47,6 +49,11 @@ def worker_environment(threads: int) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(paths),
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
+        # Tensors of a step are freed and asked for again: keep the memory (glibc) rather than
+        # give it back and have every page cleared anew, some 4 % of the time.
+        "MALLOC_MMAP_THRESHOLD_": str(64 << 20),
+        "MALLOC_TRIM_THRESHOLD_": str(512 << 20),
+        "MALLOC_TOP_PAD_": str(16 << 20),
         # Without it, deterministic algorithms have no matrix product on a CUDA device.
         "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
     }
@@ -54,18 +61,19 @@ def worker_environment(threads: int) -> dict[str, str]:
 
 def train_experts(
     run_dir: Path,
-    experts: Sequence[int],
+    tasks: Sequence[str],
     *,
     n_workers: int,
     threads: int,
     device: str,
     report: EpochReport,
 ) -> None:
-    """Train the given experts of a run folder.
+    """Carry out what is left to do in a run folder.
 
     Args:
         run_dir: a started run folder.
-        experts: numbers of the experts still to train.
+        tasks: numbers of the experts still to train, and `skeleton` for the ONNX graph they
+            share; taken up in this order.
         n_workers: processes at a time.
         threads: torch threads of each.
         device: torch device of each.
@@ -75,7 +83,7 @@ def train_experts(
         MolscoreError: when a worker says that it failed, or dies. All others are ended first;
             their checkpoints stay.
     """
-    waiting = list(experts)
+    waiting = list(tasks)
     events: queue.Queue[tuple[_Worker, dict[str, Any] | None]] = queue.Queue()
     with ExitStack() as stack:
         workers = [
@@ -92,7 +100,7 @@ def train_experts(
                 continue
             if event is None:
                 # A worker that was sent away because nothing is waiting ends in peace.
-                if worker.expert is None and not waiting:
+                if worker.task is None and not waiting:
                     continue
                 raise _death(worker)
             match event["event"]:
@@ -142,15 +150,15 @@ def _start(
     return worker
 
 
-def _give(worker: _Worker, waiting: list[int]) -> None:
-    """Hand the next expert to a worker, or close its stdin, at which it ends."""
+def _give(worker: _Worker, waiting: list[str]) -> None:
+    """Hand the next task to a worker, or close its stdin, at which it ends."""
     stdin = worker.process.stdin
     if stdin is None:
         return
     try:
         if waiting:
-            worker.expert = waiting.pop(0)
-            stdin.write(f"{worker.expert}\n")
+            worker.task = waiting.pop(0)
+            stdin.write(f"{worker.task}\n")
             stdin.flush()
         else:
             _send_away(worker)
@@ -160,7 +168,7 @@ def _give(worker: _Worker, waiting: list[int]) -> None:
 
 def _send_away(worker: _Worker) -> None:
     """Close a worker's stdin, at which it ends."""
-    worker.expert = None
+    worker.task = None
     if worker.process.stdin is not None:
         worker.process.stdin.close()
 
@@ -184,7 +192,9 @@ def _end(process: "subprocess.Popen[str]") -> None:
 def _death(worker: _Worker) -> MolscoreError:
     code = worker.process.wait()
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    doing = "starting" if worker.expert is None else f"training expert {worker.expert}"
+    doing = {None: "starting", SKELETON: "exporting"}.get(
+        worker.task, f"training expert {worker.task}"
+    )
     hint = " (out of memory?)" if code == -9 else ""
     return MolscoreError(
         f"a training process {how}{hint} while {doing}; run the same command with --resume to "

@@ -20,8 +20,7 @@ from molscore.errors import ConfigError
 from molscore.nn.config import ModelConfig
 from molscore.train.assess import OutOfFold, assess, collect, metrics_csv, oof_csv
 from molscore.train.config import TrainConfig
-from molscore.train.expert import ExpertResult
-from molscore.train.folder import RunConfig, RunFolder
+from molscore.train.folder import SKELETON, RunConfig, RunFolder
 from molscore.train.log import Log, RunLog
 from molscore.train.pool import train_experts
 from molscore.train.prepare import Prepared, prepare
@@ -131,12 +130,11 @@ def run_training(
     for i, (_, scaler) in enumerate(experts):
         if scaler is not None:
             arrays |= {f"descriptors/{i}/{k}": v for k, v in scaler.to_arrays().items()}
-    log("exporting the model to ONNX")
     sha256 = save_bundle(
         output,
         build_manifest(table, prepared, config, policy, metrics, output),
         experts=[result.weights for result in results],
-        onnx=_skeleton(model, prepared, results[0], folder.path),
+        onnx=folder.skeleton_path.read_bytes(),
         arrays=arrays,
         force=force or resume,
     )
@@ -210,15 +208,19 @@ def _train_waiting(
     log: Log,
     progress: ProgressCallback | None,
 ) -> None:
-    if not waiting:
+    # The graph last: it is made while the last experts train, where a process has nothing else.
+    tasks = [str(expert) for expert in waiting]
+    tasks += [] if folder.skeleton_path.exists() else [SKELETON]
+    if not tasks:
         return
     # One process a GPU: experts would only queue for it.
     n_workers = 1 if device != "cpu" else (workers or max(1, available_cpus() // train.threads))
-    n_workers = min(n_workers, len(waiting))
-    log(
-        f"training {len(waiting)} experts of {train.epochs} epochs "
-        f"in {n_workers} process{'es' * (n_workers != 1)} on {device}"
-    )
+    n_workers = max(1, min(n_workers, len(waiting)))
+    if waiting:
+        log(
+            f"training {len(waiting)} experts of {train.epochs} epochs "
+            f"in {n_workers} process{'es' * (n_workers != 1)} on {device}"
+        )
     total = train.n_experts * train.epochs
     epochs = dict.fromkeys(waiting, 0)
     before = total - len(waiting) * train.epochs
@@ -232,7 +234,7 @@ def _train_waiting(
 
     train_experts(
         folder.path,
-        waiting,
+        tasks,
         n_workers=n_workers,
         threads=train.threads,
         device=device,
@@ -286,14 +288,3 @@ def _write_assessment(
     folder.write_text("metrics.csv", metrics_csv(metrics))
     folder.write_json("metrics.json", metrics)
     return metrics
-
-
-def _skeleton(model: ModelConfig, prepared: Prepared, expert: ExpertResult, scratch: Path) -> bytes:
-    import torch  # noqa: PLC0415 (seconds; training itself runs in other processes)
-
-    from molscore.bundle.export import export_skeleton  # noqa: PLC0415
-    from molscore.nn.model import build_model  # noqa: PLC0415
-
-    network = build_model(model, prepared.data.n_targets, prepared.data.n_descriptors)
-    network.load_state_dict({k: torch.from_numpy(v) for k, v in expert.weights.items()})
-    return export_skeleton(network, scratch)

@@ -1,7 +1,8 @@
 """A process that trains experts: `python -m molscore.train.worker RUN_DIR`.
 
-It reads the numbers of experts from stdin, one a line, and writes one JSON object a line to
-stdout: `ready`, `epoch`, `done` or `failed`. When its stdin closes (its parent has ended, in
+It reads tasks from stdin, one a line: the number of an expert to train, or `skeleton` for the
+ONNX graph all experts share. It writes one JSON object a line to stdout: `ready`, `epoch`,
+`done` or `failed`. When its stdin closes (its parent has ended, in
 whatever way) it ends too. Being a program of its own, it needs no guard in the caller's script
 and inherits no threads.
 """
@@ -17,8 +18,11 @@ from typing import Any, TextIO
 import torch
 
 from molscore.errors import MolscoreError
+from molscore.nn.config import ModelConfig
+from molscore.nn.model import build_model
+from molscore.train.data import TrainingData
 from molscore.train.expert import ExpertTrainer, train_expert
-from molscore.train.folder import RunFolder
+from molscore.train.folder import SKELETON, RunFolder
 
 
 def _watch_parent(parent: int) -> None:
@@ -36,6 +40,10 @@ def _serve(folder: RunFolder, requests: TextIO, say: Any, device: str) -> None:
     torch.use_deterministic_algorithms(True, warn_only=device != "cpu")
     say({"event": "ready"})
     for line in requests:
+        if line.strip() == SKELETON:
+            folder.write_skeleton(_export(config.model, data, folder.path))
+            say({"event": "done"})
+            continue
         expert = int(line)
         trainer = ExpertTrainer(data, config.model, config.train, expert, device)
 
@@ -49,7 +57,15 @@ def _serve(folder: RunFolder, requests: TextIO, say: Any, device: str) -> None:
             clock=time.monotonic,
         )
         folder.write_expert(expert, result, trainer.scaler)
-        say({"event": "done", "expert": expert, "loss": result.loss})
+        say({"event": "done"})
+
+
+def _export(model: ModelConfig, data: TrainingData, scratch: Path) -> bytes:
+    """Return the graph of any expert: it does not depend on the weights."""
+    # Seconds, which only the worker that exports should spend.
+    from molscore.bundle.export import export_skeleton  # noqa: PLC0415
+
+    return export_skeleton(build_model(model, data.n_targets, data.n_descriptors), scratch)
 
 
 def main(arguments: list[str]) -> int:

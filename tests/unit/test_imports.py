@@ -14,6 +14,7 @@ LEVELS = {
     "errors": 0,
     "config": 1,
     "cpus": 1,
+    "interrupts": 1,
     "stats": 1,
     "chem": 2,
     "data": 3,

@@ -9,7 +9,9 @@ from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
 from molscore.nn.encoder import N_ATOM_CODES, N_BOND_CODES, atom_encoder, bond_encoder
 from molscore.nn.families.base import Block, Family
+from molscore.nn.messages import BondBags, bag_message, message
 from molscore.nn.scatter import gather, segment_sum
+from molscore.nn.tracing import exporting
 
 SLOPE = 0.01
 
@@ -24,6 +26,8 @@ class BondContext(NamedTuple):
     target: Tensor
     """int64 [2 * n_bonds]"""
     n_atoms: int
+    bags: BondBags | None
+    """what `bag_message` adds up; None off the CPU and in a graph to export"""
 
 
 class DirectedBondBlock(Block):
@@ -45,13 +49,18 @@ class DirectedBondBlock(Block):
         super().__init__()
         self.linear = nn.Linear(width, width)
 
+    def prepare(self, ctx: BondContext) -> BondContext:
+        """Return the context with h0 + bias in the place of h0, where bags are used."""
+        return ctx if ctx.bags is None else ctx._replace(h0=ctx.h0 + self.linear.bias)
+
     def forward(self, h: Tensor, ctx: BondContext) -> Tensor:
-        """Return F(h)."""
-        width = h.shape[1]
-        into = segment_sum(h, ctx.target, ctx.n_atoms)
-        reverse = h.view(-1, 2, width).flip(1).reshape(-1, width)
-        message = gather(into, ctx.source) - reverse
-        return functional.leaky_relu(ctx.h0 + self.linear(message), SLOPE)
+        """Return F(h); `ctx` comes from `prepare`."""
+        if ctx.bags is None:
+            m = message(h, ctx.source, ctx.target, ctx.n_atoms)
+            return functional.leaky_relu(ctx.h0 + self.linear(m), SLOPE)
+        # In place: a new tensor costs as much as a product here.
+        z = functional.linear(bag_message(h, ctx.bags), self.linear.weight).add_(ctx.h0)
+        return functional.leaky_relu(z, SLOPE, inplace=True)
 
 
 class DirectedMessagePassing(Family):
@@ -73,9 +82,13 @@ class DirectedMessagePassing(Family):
     def begin(self, g: GraphBatch) -> tuple[Tensor, BondContext]:
         """Return h0 [2 * n_bonds, width] and the bond context."""
         source, target = g.edge_index[0], g.edge_index[1]
+        n_atoms = g.atom_codes.shape[0]
         x = gather(self.atom_in(g.atom_codes), source)
         h0 = functional.leaky_relu(x + self.bond_in(g.bond_codes), SLOPE)
-        return h0, BondContext(h0, source, target, g.atom_codes.shape[0])
+        # On other devices the counts would have to travel to the CPU and back.
+        on_cpu = source.device.type == "cpu" and not exporting()
+        bags = BondBags.of(source, target, n_atoms) if on_cpu else None
+        return h0, BondContext(h0, source, target, n_atoms, bags)
 
     def make_block(self) -> Block:
         """Return a block with weights of its own."""

@@ -86,7 +86,9 @@ def test_dmpnn_step_is_the_sum_over_bonds_without_the_reverse():
     with torch.no_grad():
         h, ctx = model.family.begin(batch)
         (block,) = model.depth.stages[0].blocks
-        ours = block(h, ctx)
+        ours = block(h, block.prepare(ctx))
+        to_export = block(h, block.prepare(ctx._replace(bags=None)))
+        torch.testing.assert_close(ours, to_export)
         source, target = batch.edge_index.tolist()
         for e in range(len(source)):
             reverse = e ^ 1

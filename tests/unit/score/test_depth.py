@@ -108,15 +108,21 @@ def test_learned_steps_learn():
     assert (module.stages[0].dt.theta.grad != 0).all()
 
 
-def test_dropout_is_redrawn_at_every_application_and_off_in_evaluation():
+def test_dropout_is_redrawn_at_every_application_and_off_in_evaluation(monkeypatch):
     module = depth("1x4@0.5", dropout=0.5)
     big = torch.ones(200, 4)
     ctx = torch.zeros(200, 4)
-    dropped = []
-    module.drop.register_forward_hook(lambda _m, _i, out: dropped.append(out == 0))
+    masks, draw = [], module.drop.mask
+
+    def recorded(h):
+        masks.append(draw(h))
+        return masks[-1]
+
+    monkeypatch.setattr(module.drop, "mask", recorded)
     module.train()
-    module(big, ctx)
-    assert len(dropped) == 4
-    assert not torch.equal(dropped[0], dropped[1])
+    h = module(big, ctx)
+    assert len(masks) == 4
+    assert not torch.equal(masks[0], masks[1])
+    assert (h[masks[-1] == 0] == 0).all()
     module.eval()
     assert torch.equal(module(big, ctx), module(big, ctx))

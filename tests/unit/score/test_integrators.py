@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from molscore.score.integrators import STEPS, euler
+from molscore.score.integrators import STEPS, dropped_euler, euler
 
 TOWARDS = torch.tensor([2.0, -1.0])
 
@@ -67,3 +67,18 @@ def test_takes_a_learned_step_and_differentiates_it(name):
     STEPS[name](constant, torch.zeros(2), dt).sum().backward()
     assert dt.grad is not None
     assert torch.isfinite(dt.grad)
+
+
+@pytest.mark.parametrize("dt", [0.25, 0.5, 1.0])
+def test_the_step_with_dropout_and_its_gradient_are_those_of_the_plain_one(dt):
+    keep = (torch.rand(7, 3) > 0.3).double() / 0.7
+
+    def plain(h, f):
+        return euler(lambda _u: f, h, dt) * keep
+
+    def ours(h, f):
+        return dropped_euler(h, f, dt, keep)
+
+    h, f = (torch.randn(7, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    torch.testing.assert_close(ours(h, f), plain(h, f))
+    torch.autograd.gradcheck(ours, (h, f))
