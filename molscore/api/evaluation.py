@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from molscore.api.columns import free_names
 from molscore.api.options import build_configs
 from molscore.api.predictor import chunk_texts
 from molscore.bundle.reader import Bundle, load_bundle
 from molscore.bundle.structures import STRUCTURES, seen
 from molscore.chem.parse import Molecule, parse_smiles, structure_key
 from molscore.chem.policy import ChemPolicy
+from molscore.data.names import free_names
 from molscore.data.outputs import refuse_inputs
 from molscore.data.records import TableOptions
 from molscore.data.targets import LabelledTable, Target, read_labelled

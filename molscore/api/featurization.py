@@ -11,7 +11,6 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from molscore.api.columns import free_names
 from molscore.api.prediction import log_table
 from molscore.chem.descriptors import DESCRIPTOR_NAMES, compute_descriptors
 from molscore.chem.features import ATOM_FEATURES, BOND_FEATURES, FEATURIZER_VERSION, Feature
@@ -20,6 +19,7 @@ from molscore.chem.packed import MolGraph, PackedGraphs
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles
 from molscore.chem.policy import ChemPolicy
 from molscore.chem.version import rdkit_version
+from molscore.data.names import free_names
 from molscore.data.outputs import Output, refuse_inputs
 from molscore.data.records import Record, TableOptions, TableReader
 from molscore.data.tables import open_table, open_writer

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from molscore.api.columns import free_names
 from molscore.bundle.reader import Bundle, load_bundle
+from molscore.data.names import free_names
 from molscore.data.outputs import refuse_inputs
 from molscore.data.records import TableOptions, TableReader
 from molscore.data.tables import TableWriter, open_table, open_writer

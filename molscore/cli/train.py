@@ -81,7 +81,11 @@ def train(
     ] = False,
     force: ForceOption = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in --run-dir where it stopped.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the run in --run-dir where it stopped (--force: replace --output).",
+        ),
     ] = False,
     schedule: TrainConfig,
     architecture: ModelConfig,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from molscore.data.columns import find_column
 from molscore.data.endpoints import Target, TargetKind, Transform, Values
+from molscore.data.names import free_names
 from molscore.data.records import Record, TableInfo, TableOptions, TableReader
 from molscore.data.tables import open_frame, open_table
 from molscore.data.target_columns import choose_targets
@@ -21,7 +22,6 @@ from molscore.data.values import (
     parse_class,
     parse_number,
 )
-from molscore.data.writers import unique_names
 from molscore.errors import ConfigError, InputError
 
 __all__ = [
@@ -189,7 +189,7 @@ def read_labelled(
         lines=[record.line for record in records],
         targets=tuple(made),
         values=values,
-        extra=dict(zip(unique_names(reader.columns), all_cells, strict=True)),
+        extra=dict(zip(free_names((), reader.columns), all_cells, strict=True)),
         rejected=rejected,
         info=reader.info,
         notes=tuple(notes),

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, cast
 
+from molscore.data.names import free_names
 from molscore.data.outputs import Output
 from molscore.errors import ConfigError
 
@@ -215,7 +216,7 @@ def _as_text(cell: Cell) -> str:
 class _JsonWriter(TableWriter):
     def __init__(self, output: Output, columns: Sequence[str]) -> None:
         super().__init__(output, columns)
-        self._keys = unique_names(columns)
+        self._keys = free_names((), columns)
 
     def write(self, rows: Sequence[Sequence[Cell]]) -> None:
         lines = [
@@ -236,18 +237,6 @@ def _as_json(cell: Cell) -> Cell:
         return cell
     number = float(cell)
     return float(format_float(number)) if math.isfinite(number) else None
-
-
-def unique_names(columns: Sequence[str]) -> list[str]:
-    """Number repeated names: `y`, `y_2`, ... ."""
-    names: list[str] = []
-    for column in columns:
-        name, n = column, 1
-        while name in names:
-            n += 1
-            name = f"{column}_{n}"
-        names.append(name)
-    return names
 
 
 class _ParquetWriter(TableWriter):
@@ -282,7 +271,7 @@ class _ParquetWriter(TableWriter):
             self._schema = pa.schema(
                 [
                     (name, types[cast(type, kind)])
-                    for name, kind in zip(unique_names(self.columns), self._kinds, strict=True)
+                    for name, kind in zip(free_names((), self.columns), self._kinds, strict=True)
                 ]
             )
             self._parquet = pq.ParquetWriter(pa.PythonFile(self._output, mode="w"), self._schema)

@@ -10,12 +10,12 @@ from molscore.bundle.onnx_session import OnnxSession, open_session
 from molscore.bundle.reader import Bundle
 from molscore.chem.packed import GraphArrays
 from molscore.errors import BundleError, ConfigError
+from molscore.nn.devices import DEVICES, resolve_device
 
 if TYPE_CHECKING:
     import torch
 
 ENGINES: Final = ("onnx", "torch")
-DEVICES: Final = ("auto", "cpu", "cuda", "mps")
 
 Outputs = NDArray[np.float32]
 
@@ -81,7 +81,7 @@ class TorchEngine:
                 "--engine torch needs torch: install molscore[train] or use --engine onnx"
             ) from None
         self._torch = torch
-        self.device = _choose_device(device)
+        self.device = resolve_device(device)
         self._experts = [self._build(bundle, i) for i in range(bundle.manifest.n_experts)]
 
     def run(self, arrays: GraphArrays, descriptors: NDArray[np.float32] | None) -> Outputs:
@@ -157,23 +157,6 @@ def _open_expert(bundle: Bundle, index: int, threads: int) -> OnnxSession:
         raise BundleError(
             f"{bundle.where}: ONNX Runtime refuses the graph: {_one_line(error)}"
         ) from error
-
-
-def _choose_device(name: str) -> str:
-    import torch  # noqa: PLC0415
-
-    there = {
-        "cpu": True,
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-    }
-    if name == "auto":
-        return next(device for device in ("cuda", "mps", "cpu") if there[device])
-    if name not in there:
-        raise ConfigError(f"unknown device {name!r}; expected one of {', '.join(DEVICES)}")
-    if not there[name]:
-        raise ConfigError(f"device {name!r} is not available here; use --device auto or cpu")
-    return name
 
 
 def _one_line(error: BaseException) -> str:

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from molscore.data.names import free_names
 from molscore.data.targets import Target
 
-_NUMBER: Final = re.compile(r"_\d+$")  # what `_free_name` appends
+_NUMBER: Final = re.compile(r"_\d+$")  # what `free_names` appends
 _PREDICTION: Final = "pred_"
 
 
@@ -45,21 +46,14 @@ def output_layout(columns: Sequence[str], targets: Sequence[Target]) -> OutputLa
     predictions = [name for t in targets for name in (f"pred_{t.name}", f"pred_{t.name}_sd")]
     old = _earlier_block(columns, predictions)
     kept = [i for i in range(len(columns)) if i not in old]
-    taken = {columns[i] for i in kept}
-    names: list[str] = []
-    renamed = {}
-    for name in (*predictions, "status", "error"):
-        free = _free_name(name, taken)
-        if free != name:
-            renamed[name] = free
-        taken.add(free)
-        names.append(free)
+    wanted = [*predictions, "status", "error"]
+    names = free_names({columns[i] for i in kept}, wanted)
     return OutputLayout(
         columns=[*(columns[i] for i in kept), *names],
         numbers=names[: len(predictions)],
         kept=kept,
         replaced=[columns[i] for i in sorted(old)],
-        renamed=renamed,
+        renamed={old: new for old, new in zip(wanted, names, strict=True) if old != new},
     )
 
 
@@ -88,12 +82,3 @@ def _is_pair(value: str, spread: str) -> bool:
         return False
     names = {value, _NUMBER.sub("", value)}
     return bool({f"{name}_sd" for name in names} & {spread, _NUMBER.sub("", spread)})
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    if name not in taken:
-        return name
-    number = 2
-    while f"{name}_{number}" in taken:
-        number += 1
-    return f"{name}_{number}"

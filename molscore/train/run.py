@@ -18,6 +18,7 @@ from molscore.cpus import available_cpus
 from molscore.data.targets import LabelledTable
 from molscore.errors import ConfigError
 from molscore.nn.config import ModelConfig
+from molscore.nn.devices import resolve_device
 from molscore.train.assess import OutOfFold, assess, collect, metrics_csv, oof_csv
 from molscore.train.config import TrainConfig
 from molscore.train.folder import SKELETON, RunConfig, RunFolder
@@ -92,7 +93,7 @@ def run_training(
     folder = RunFolder(run_dir)
     log = RunLog(folder, log)
     _check_places(output, folder, force=force, resume=resume)
-    device = _resolve_device(device)
+    device = resolve_device(device)
     if folds is not None:
         train = dataclasses.replace(train, split="file", folds=int(folds.max()) + 1)
     prepared = prepare(
@@ -136,7 +137,7 @@ def run_training(
         experts=[result.weights for result in results],
         onnx=folder.skeleton_path.read_bytes(),
         arrays=arrays,
-        force=force or resume,
+        force=force,
     )
     log(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB, sha256 {sha256[:12]})")
     return TrainResult(
@@ -152,7 +153,7 @@ def run_training(
 def _check_places(output: Path, folder: RunFolder, *, force: bool, resume: bool) -> None:
     if output.is_dir():
         raise ConfigError(f"{output} is a folder; give --output the name of a file")
-    if output.exists() and not (force or resume):
+    if output.exists() and not force:
         raise ConfigError(f"{output} exists: choose another --output or use --force")
     if not output.parent.is_dir():
         raise ConfigError(f"{output}: the folder {output.parent} does not exist")
@@ -240,21 +241,6 @@ def _train_waiting(
         device=device,
         report=report,
     )
-
-
-def _resolve_device(device: str) -> str:
-    if device == "cpu":
-        return device
-    import torch  # noqa: PLC0415 (seconds; the workers import it in parallel)
-
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if device not in there:
-        raise ConfigError(f"unknown device {device!r}; expected auto, cpu, cuda or mps")
-    if not there[device]:
-        raise ConfigError(f"--device {device}: torch finds no such device here")
-    return device
 
 
 def _say_what_is_used(table: LabelledTable, prepared: Prepared, log: Log) -> None:

@@ -10,10 +10,10 @@ from commandline import predicted, write_model, write_two_target_model
 
 import molscore
 from molscore import api
-from molscore.api.columns import free_names
 from molscore.api.options import build_configs
 from molscore.api.training import refuse_unusable_rows, training_extra
 from molscore.chem.policy import ChemPolicy
+from molscore.data.names import free_names
 from molscore.data.records import TableOptions
 from molscore.data.targets import read_labelled
 from molscore.errors import BundleError, ConfigError, InputError

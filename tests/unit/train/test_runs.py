@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -208,12 +209,23 @@ def test_two_runs_never_share_a_folder(finished, tmp_path):
     folder = finished[0]
     before = {path: read_quietly(path) for path in (folder / "run").rglob("*")}
     with RunFolder(folder / "run").hold():
-        for options in ({"force": True}, {"resume": True}):
+        for options in ({"force": True}, {"force": True, "resume": True}):
             with pytest.raises(ConfigError, match="another run is at work in"):
                 train(folder, repeats=2, **options)
     assert {path: read_quietly(path) for path in (folder / "run").rglob("*")} == before
     with RunFolder(folder / "run").hold():  # it was let go
         pass
+
+
+def test_resuming_replaces_no_file_unasked(tmp_path, finished):
+    run, output = tmp_path / "run", tmp_path / "m.molscore"
+    shutil.copytree(finished[0] / "run", run)
+    output.write_bytes(b"another model")
+    with pytest.raises(ConfigError, match="exists"):
+        train(tmp_path, repeats=2, resume=True)
+    assert output.read_bytes() == b"another model"
+    train(tmp_path, repeats=2, resume=True, force=True)
+    assert output.read_bytes() != b"another model"
 
 
 def test_there_must_be_a_run_to_resume(tmp_path):
