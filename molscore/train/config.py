@@ -30,9 +30,9 @@ class TrainConfig(Config):
             the same seed gives the same model.
     """
 
-    epochs: int = 100
+    epochs: int = 60
     batch_size: int = 32
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     warmup: float = 0.3
     weight_decay: float = 0.01
     clip: float = 5.0
