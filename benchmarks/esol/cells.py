@@ -1,0 +1,147 @@
+"""What the benchmark trains: cells, and the tables they belong to.
+
+A cell is one model trained once: a data set, an architecture, a seed and the fold that is held
+out. A table is a list of architectures to compare; tables share cells.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from molscore.nn.config import ModelConfig
+from molscore.score.plan import PLAN_NAMES
+
+FOLDS: Final = 5
+PLANS: Final = ("native", "residual", "skip05", "score")
+GRAPH_BLOCKS: Final = (
+    *("dmpnn", "attentivefp", "gcn", "gat"),
+    *("gatv2", "gine", "mpnn", "transformer"),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training.
+
+    Attributes:
+        dataset: name of the data set.
+        model: the architecture.
+        seed: of the run; with the fold it decides every random number.
+        fold: held out.
+    """
+
+    dataset: str
+    model: ModelConfig
+    seed: int
+    fold: int
+
+    @property
+    def key(self) -> str:
+        """A readable name that says all that decides the result."""
+        return f"{self.dataset} {label(self.model)} seed={self.seed} fold={self.fold}"
+
+
+def label(model: ModelConfig) -> str:
+    """Name an architecture by its block and what differs from the defaults."""
+    default = ModelConfig(block=model.block)
+    differ = [
+        f"{f.name}={getattr(model, f.name)}"
+        for f in dataclasses.fields(model)
+        if f.name not in ("block", "plan") and getattr(model, f.name) != getattr(default, f.name)
+    ]
+    return " ".join([model.block, plan_name(model.plan), *differ])
+
+
+def plan_name(plan: str) -> str:
+    """Return the short name of a plan that has one, so that its cells are trained once."""
+    return next((name for name, text in PLAN_NAMES.items() if text == plan), plan)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Architectures to compare on one data set.
+
+    Attributes:
+        name: of the files it is written to.
+        title: what it shows.
+        models: architectures, in the order of the table.
+        seeds: how many seeds each is trained with.
+        paper: figures of arXiv 2603.10544 by row label, where it has one.
+        dataset: name of the data set.
+    """
+
+    name: str
+    title: str
+    models: tuple[ModelConfig, ...]
+    seeds: int = 1
+    paper: dict[str, str] = field(default_factory=dict)
+    dataset: str = "esol"
+
+    def cells(self) -> Iterator[Cell]:
+        """Yield every training the table needs, whole seeds first."""
+        for seed in range(self.seeds):
+            for model in self.models:
+                for fold in range(FOLDS):
+                    yield Cell(self.dataset, model, seed, fold)
+
+
+def _each(block: str, *plans: str, **options: object) -> tuple[ModelConfig, ...]:
+    return tuple(ModelConfig(block=block, plan=plan, **options) for plan in plans)  # type: ignore[arg-type]
+
+
+TABLES: Final = (
+    Table(
+        "default",
+        "The default, its native stack and the paper's best, three seeds",
+        _each("dmpnn", "score", "skip05", "native", "residual"),
+        seeds=3,
+        paper={"dmpnn skip05": "0.533 +- 0.04"},
+    ),
+    Table(
+        "leaderboard",
+        "All graph families under four depth plans, virtual-node pooling",
+        tuple(m for block in GRAPH_BLOCKS for m in _each(block, *PLANS)),
+        paper={"dmpnn skip05": "0.533 +- 0.04", "gcn score": "0.562"},
+    ),
+    Table(
+        "integrators",
+        "Integrators of dh/dt = F(h) - h, SCORE-DMPNN",
+        tuple(ModelConfig(integrator=i) for i in ("euler", "heun", "midpoint", "rk4")),
+        paper={"dmpnn score integrator=rk4": "a shade better than Euler at four times the cost"},
+    ),
+    Table(
+        "dt",
+        "The step dt, SCORE-DMPNN",
+        _each("dmpnn", *(f"1x4@{dt}" for dt in ("0.25", "0.5", "0.75", "1", "learned"))),
+    ),
+    Table(
+        "depth",
+        "Applications K, native stack against SCORE with dt = 0.5 and 1/K",
+        tuple(
+            m for k in range(2, 8) for m in _each("dmpnn", f"{k}x1@1", f"1x{k}@0.5", f"1x{k}@1/K")
+        ),
+        paper={"SCORE against native, K = 2 to 7": "about 7.6 % better"},
+    ),
+    Table(
+        "readout",
+        "Virtual-node, sum and mean pooling, with and without the 217 descriptors",
+        tuple(
+            ModelConfig(plan=plan, readout=readout, descriptors=descriptors)
+            for plan in ("native", "score")
+            for descriptors in ("none", "rdkit")
+            for readout in ("virtual-node", "sum", "mean")
+        ),
+    ),
+    Table(
+        "mlp",
+        "Descriptors alone: MLP stacks against SCORE-MLP",
+        _each("mlp", *PLANS, "1x4@1/K"),
+    ),
+    Table(
+        "trees",
+        "CatBoost on the 217 descriptors",
+        (ModelConfig(block="catboost"),),
+        paper={"catboost": "0.563"},
+    ),
+)
