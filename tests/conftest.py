@@ -1,5 +1,6 @@
 """Data that the project does not ship, and limits on time."""
 
+import signal
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,11 @@ from hypothesis import settings
 # A busy machine is no fault of the code.
 settings.register_profile("molscore", deadline=None)
 settings.load_profile("molscore")
+
+# Started in the background by a shell, pytest ignores Ctrl-C, and so would every process a test
+# starts and interrupts. A handler, unlike "ignore", is not handed down.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED_DATA: Final = Path(__file__).resolve().parents[2] / "shared" / "data"
 """Benchmark tables beside the project (esol.csv, aqsoldb.csv, ...); may be absent."""
