@@ -50,7 +50,7 @@ def export_skeleton(model: "PropertyModel", scratch: Path | None = None) -> byte
             weight cannot be found in the graph, or the graph and torch disagree on sizes that
             were not traced.
     """
-    n_descriptors = _n_descriptors(model)
+    n_descriptors = model.n_descriptors
     twin = _distinct_copy(model)
     with _inductor_folder(scratch):
         proto = _trace(twin, n_descriptors)
@@ -61,11 +61,6 @@ def export_skeleton(model: "PropertyModel", scratch: Path | None = None) -> byte
     for expert in (model, twin):
         _compare(expert, raw, n_descriptors)
     return raw
-
-
-def _n_descriptors(model: "PropertyModel") -> int:
-    layer = model.head.descriptors
-    return 0 if layer is None else layer.in_features
 
 
 def _distinct_copy(model: "PropertyModel") -> "PropertyModel":

@@ -83,6 +83,12 @@ def describe_feeding(bundle: Bundle, onnx: bytes) -> dict[str, Any]:
         ExportError: when an example cannot be run.
     """
     manifest = bundle.manifest
+    inputs = standalone_inputs(manifest)
+    # A graph that takes descriptors alone has no codes to explain.
+    takes = {port.name for port in inputs}
+    atom_features = ATOM_FEATURES if "atom_codes" in takes else ()
+    bond_features = BOND_FEATURES if "bond_codes" in takes else ()
+    sizes = {size for port in inputs for size in port.shape}
     return {
         "format": FORMAT,
         "model": {
@@ -94,30 +100,28 @@ def describe_feeding(bundle: Bundle, onnx: bytes) -> dict[str, Any]:
         },
         "onnx_sha256": hashlib.sha256(onnx).hexdigest(),
         "targets": [_describe_target(target) for target in manifest.targets],
-        "inputs": [
-            _describe_port(port, INPUT_MEANING[port.name])
-            for port in standalone_inputs(manifest.n_descriptors)
-        ],
+        "inputs": [_describe_port(port, INPUT_MEANING[port.name]) for port in inputs],
         "outputs": [
             _describe_port(port, _OUTPUT_MEANING[port.name])
             for port in standalone_outputs(manifest.n_experts, manifest.n_targets)
         ],
-        "sizes": {
-            "graphs": "molecules in the batch, at least 1",
-            "atoms": "atoms of all molecules together",
-            "directed_bonds": "twice the number of bonds; 0 is allowed, with arrays of no rows",
-        },
+        "sizes": {name: text for name, text in _SIZE_MEANING.items() if name in sizes},
         "standardisation": manifest.policy.to_dict(),
         "standardisation_note": _STANDARDISATION,
         "rdkit_version": manifest.rdkit_version,
         "featurizer_version": manifest.featurizer_version,
-        "atom_features": [_describe_feature(f, ATOM_MEANING) for f in ATOM_FEATURES],
-        "bond_features": [_describe_feature(f, BOND_MEANING) for f in BOND_FEATURES],
+        "atom_features": [_describe_feature(f, ATOM_MEANING) for f in atom_features],
+        "bond_features": [_describe_feature(f, BOND_MEANING) for f in bond_features],
         "descriptor_names": list(manifest.descriptor_names),
         "examples": [_example(bundle, onnx, smiles) for smiles in EXAMPLES],
     }
 
 
+_SIZE_MEANING: Final[dict[str, str]] = {
+    "graphs": "molecules in the batch, at least 1",
+    "atoms": "atoms of all molecules together",
+    "directed_bonds": "twice the number of bonds; 0 is allowed, with arrays of no rows",
+}
 _OUTPUT_MEANING: Final[dict[str, str]] = {
     "mean": "prediction: mean of the experts, one column per target, in the target's unit; "
     "for a classification target the probability of classes[1]",
@@ -175,7 +179,7 @@ def build_inputs(bundle: Bundle, smiles: Sequence[str]) -> dict[str, NDArray[Any
         from molscore.chem.descriptors import compute_descriptors  # noqa: PLC0415 (start-up)
 
         inputs["descriptors"] = compute_descriptors(molecules, bundle.manifest.descriptor_names)
-    return inputs
+    return {port.name: inputs[port.name] for port in standalone_inputs(bundle.manifest)}
 
 
 def _example(bundle: Bundle, onnx: bytes, smiles: Sequence[str]) -> dict[str, Any]:

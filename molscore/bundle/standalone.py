@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from molscore.bundle.manifest import Manifest
 from molscore.bundle.onnx_session import open_session, open_standalone
 from molscore.bundle.reader import Bundle
 from molscore.bundle.signature import OPSET, OUTPUT, Port, input_ports
@@ -20,6 +21,7 @@ from molscore.bundle.summary import Floats, combine, to_reported
 from molscore.bundle.tracing import CHECKED_SIZES, TOLERANCE, example_arrays
 from molscore.data.targets import Target
 from molscore.errors import ExportError
+from molscore.nn.registry import made_of_descriptors
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
@@ -32,12 +34,17 @@ MAX_SCORE: Final = 10.0
 _FLOAT, _DOUBLE = 1, 11  # onnx.TensorProto.DataType
 
 
-def standalone_inputs(n_descriptors: int) -> tuple[Port, ...]:
-    """Return the inputs: those of an expert, with descriptors as RDKit gives them (NaN too)."""
-    return tuple(
+def standalone_inputs(manifest: Manifest) -> tuple[Port, ...]:
+    """Return the inputs: those of an expert, with descriptors as RDKit gives them (NaN too).
+
+    A model made of descriptors takes them alone: the graph arrays, which an expert is fed and
+    does not read, are left out.
+    """
+    ports = tuple(
         Port(port.name, "float64", port.shape) if port.name == _DESCRIPTORS else port
-        for port in input_ports(n_descriptors)
+        for port in input_ports(manifest.n_descriptors)
     )
+    return ports[-1:] if made_of_descriptors(manifest.model.block) else ports
 
 
 def standalone_outputs(n_experts: int, n_targets: int) -> tuple[Port, ...]:
@@ -84,7 +91,7 @@ def compose_standalone(bundle: Bundle) -> bytes:
         helper.make_graph(
             graph.nodes,
             "molscore",
-            [_value(port) for port in standalone_inputs(manifest.n_descriptors)],
+            [_value(port) for port in standalone_inputs(manifest)],
             [_value(port) for port in standalone_outputs(manifest.n_experts, manifest.n_targets)],
             initializer=graph.constants,
         ),
@@ -135,7 +142,8 @@ def _check(bundle: Bundle, onnx: bytes) -> None:
         wanted = dict(zip(("mean", "sd"), combine(reported), strict=True))
         if raw is not None:
             inputs[_DESCRIPTORS] = raw
-        for name, found in run(inputs).items():
+        given = {port.name: inputs[port.name] for port in standalone_inputs(manifest)}
+        for name, found in run(given).items():
             _compare(name, found, wanted[name])
 
 

@@ -45,11 +45,19 @@ OPTION_TEXTS: Final[dict[type[Config], dict[str, OptionText]]] = {
             "PLAN",
         ),
         "integrator": OptionText("How a contractive step is taken."),
-        "readout": OptionText("How a molecule is read off its atoms or bonds."),
+        "readout": OptionText(
+            "How a molecule is read off its atoms or bonds; the mlp has nothing to read off."
+        ),
         "readout_steps": OptionText("Attention steps of the virtual node.", "N"),
         "width": OptionText("Width of every hidden state.", "N"),
         "dropout": OptionText("Probability of state dropout after each update.", "P"),
-        "descriptors": OptionText("Molecule-level descriptors the head also takes."),
+        "descriptors": OptionText(
+            "Molecule-level descriptors the head also takes; auto is none, and rdkit for the "
+            "mlp, which is made of them."
+        ),
+        "head_plan": OptionText(
+            "Depth plan of the head's hidden layers, as --plan; none is one hidden layer.", "PLAN"
+        ),
     },
     TrainConfig: {
         "epochs": OptionText("Passes over the training part.", "N"),

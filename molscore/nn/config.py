@@ -5,12 +5,12 @@ from typing import Literal
 
 from molscore.config import Config
 from molscore.errors import ConfigError
-from molscore.nn.registry import block_names
+from molscore.nn.registry import block_names, made_of_descriptors
 from molscore.score.plan import DepthPlan
 
 Integrator = Literal["euler", "heun", "midpoint", "rk4"]
 Readout = Literal["virtual-node", "sum", "mean"]
-Descriptors = Literal["none", "rdkit"]
+Descriptors = Literal["auto", "none", "rdkit"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +21,16 @@ class ModelConfig(Config):
         block: block family, see `molscore.nn.registry`.
         plan: depth plan, see `molscore.score.plan`.
         integrator: how a contractive step is taken.
-        readout: how a molecule is read off its rows.
+        readout: how a molecule is read off its rows. A molecule of the mlp has one row, which
+            every readout returns as it is: there the field always becomes `sum`.
         readout_steps: attention steps of the virtual node.
         width: width of every hidden state.
         dropout: probability of state dropout after each update.
-        descriptors: molecule-level descriptors the head also takes.
+        descriptors: molecule-level descriptors the head also takes. The mlp is made of them
+            instead, so there `auto` becomes `rdkit` and `none` is refused; elsewhere `auto`
+            becomes `none`. A configuration never holds `auto` once it is built.
+        head_plan: depth plan of the head's hidden layers, run with the integrator and dropout
+            of the model; `none` is one hidden layer.
     """
 
     block: str = "dmpnn"
@@ -35,7 +40,8 @@ class ModelConfig(Config):
     readout_steps: int = 2
     width: int = 128
     dropout: float = 0.1
-    descriptors: Descriptors = "none"
+    descriptors: Descriptors = "auto"
+    head_plan: str = "none"
 
     def __post_init__(self) -> None:
         if self.block not in block_names():
@@ -43,10 +49,15 @@ class ModelConfig(Config):
                 f"unknown block {self.block!r}; expected one of {', '.join(block_names())}"
             )
         DepthPlan.parse(self.plan)
+        if self.head_plan != "none":
+            try:
+                DepthPlan.parse(self.head_plan)
+            except ConfigError as error:
+                raise ConfigError(f"head_plan, which may also be none: {error}") from None
         for name, known in (
             ("integrator", ("euler", "heun", "midpoint", "rk4")),
             ("readout", ("virtual-node", "sum", "mean")),
-            ("descriptors", ("none", "rdkit")),
+            ("descriptors", ("auto", "none", "rdkit")),
         ):
             value = getattr(self, name)
             if value not in known:
@@ -57,3 +68,17 @@ class ModelConfig(Config):
             raise ConfigError(f"readout_steps must be between 1 and 16, got {self.readout_steps}")
         if not 0.0 <= self.dropout < 1.0:
             raise ConfigError(f"dropout must be at least 0 and below 1, got {self.dropout}")
+        self._settle()
+
+    def _settle(self) -> None:
+        """Replace what the block decides, so that equal models have equal configurations."""
+        of_descriptors = made_of_descriptors(self.block)
+        if of_descriptors and self.descriptors == "none":
+            raise ConfigError(
+                f"block {self.block!r} is made of descriptors and cannot do without; use "
+                "descriptors rdkit (or auto), or another block"
+            )
+        if self.descriptors == "auto":
+            object.__setattr__(self, "descriptors", "rdkit" if of_descriptors else "none")
+        if of_descriptors:
+            object.__setattr__(self, "readout", "sum")

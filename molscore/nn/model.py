@@ -8,10 +8,11 @@ from torch.nn import functional
 
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
+from molscore.nn.dense import DenseBlock
 from molscore.nn.encoder import CodeEncoder
 from molscore.nn.families.base import Family
-from molscore.nn.readout import READOUTS
-from molscore.nn.registry import family_class
+from molscore.nn.readout import READOUTS, RowReadout
+from molscore.nn.registry import family_class, made_of_descriptors
 from molscore.score.depth import Depth
 from molscore.score.plan import DepthPlan
 
@@ -21,8 +22,12 @@ SLOPE = 0.01
 class Head(nn.Module):
     """From a molecule's vector, and its descriptors, to the targets.
 
-        z = act(U m + D d)
-        y = shift + scale * (V z)
+        z0 = act(U m + D d)
+        z  = depth(z0)
+        y  = shift + scale * (V z)
+
+    `depth` is the head plan over `DenseBlock`, with the integrator and dropout of the trunk; its
+    1/K counts the applications of the head alone. Without a head plan z is z0.
 
     `shift` and `scale` undo the standardisation of the training targets, so the output is in
     the (transformed) unit of the target; for a class they are 0 and 1 and y is a logit.
@@ -31,10 +36,12 @@ class Head(nn.Module):
         m [n_graphs, width], d [n_graphs, n_descriptors] or None -> [n_graphs, n_targets]
     """
 
-    def __init__(self, width: int, n_targets: int, n_descriptors: int) -> None:
+    def __init__(self, config: ModelConfig, n_targets: int, n_descriptors: int) -> None:
         super().__init__()
+        width = config.width
         self.hidden = nn.Linear(width, width)
         self.descriptors = nn.Linear(n_descriptors, width, bias=False) if n_descriptors else None
+        self.depth = _head_depth(config)
         self.out = nn.Linear(width, n_targets)
         self.register_buffer("shift", torch.zeros(n_targets))
         self.register_buffer("scale", torch.ones(n_targets))
@@ -48,11 +55,25 @@ class Head(nn.Module):
             if d is None:
                 raise ValueError("this model takes descriptors and got none")
             z = z + self.descriptors(d)
-        return cast(Tensor, self.out(functional.leaky_relu(z, SLOPE)))
+        z = functional.leaky_relu(z, SLOPE)
+        if self.depth is not None:
+            z = self.depth(z, None)
+        return cast(Tensor, self.out(z))
 
     def forward(self, m: Tensor, d: Tensor | None) -> Tensor:
         """Return the targets in their own units."""
         return self.shift + self.scale * self.standardised(m, d)
+
+
+def _head_depth(config: ModelConfig) -> Depth | None:
+    if config.head_plan == "none":
+        return None
+    return Depth(
+        DepthPlan.parse(config.head_plan),
+        lambda: DenseBlock(config.width),
+        integrator=config.integrator,
+        dropout=config.dropout,
+    )
 
 
 class PropertyModel(nn.Module):
@@ -63,10 +84,12 @@ class PropertyModel(nn.Module):
         rows, owner = family.finish(h, ctx, g)
         y = head(readout(rows, owner), descriptors)
 
+    A family made of descriptors takes them in `begin`, has no readout, and its head gets none.
+
     Args:
         config: the architecture.
         n_targets: number of outputs.
-        n_descriptors: number of molecule-level descriptors the head takes, 0 for none.
+        n_descriptors: number of molecule-level descriptors the model takes, 0 for none.
 
     Shape:
         GraphBatch of n_graphs molecules -> float32 [n_graphs, n_targets]; regression targets in
@@ -76,15 +99,17 @@ class PropertyModel(nn.Module):
     def __init__(self, config: ModelConfig, *, n_targets: int, n_descriptors: int = 0) -> None:
         super().__init__()
         self.config = config
-        self.family: Family = family_class(config.block)(config)
+        self.n_descriptors = n_descriptors
+        family, of_descriptors = family_class(config.block), made_of_descriptors(config.block)
+        self.family: Family = family(config, n_descriptors) if of_descriptors else family(config)
         self.depth = Depth(
             DepthPlan.parse(config.plan),
             self.family.make_block,
             integrator=config.integrator,
             dropout=config.dropout,
         )
-        self.readout = READOUTS[config.readout](config)
-        self.head = Head(config.width, n_targets, n_descriptors)
+        self.readout = RowReadout() if of_descriptors else READOUTS[config.readout](config)
+        self.head = Head(config, n_targets, 0 if of_descriptors else n_descriptors)
 
     def embed(self, batch: GraphBatch) -> Tensor:
         """Return one vector a molecule, [n_graphs, width]."""

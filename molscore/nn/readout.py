@@ -67,6 +67,14 @@ class MeanReadout(nn.Module):
         return segment_mean(rows, owner, n_graphs)
 
 
+class RowReadout(nn.Module):
+    """The row itself, of molecules that have one: [n_graphs, width] -> the same."""
+
+    def forward(self, rows: Tensor, owner: Tensor, n_graphs: int) -> Tensor:
+        """Return one vector a molecule."""
+        return rows
+
+
 READOUTS: Final[dict[str, Callable[[ModelConfig], nn.Module]]] = {
     "virtual-node": lambda config: VirtualNode(config.width, config.readout_steps),
     "sum": lambda config: SumReadout(),

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 _BLOCKS: Final[dict[str, str]] = {
     "dmpnn": "molscore.nn.families.dmpnn:DirectedMessagePassing",
     "attentivefp": "molscore.nn.families.attentivefp:AttentiveFP",
+    "mlp": "molscore.nn.families.mlp:DescriptorNetwork",
 }
+_OF_DESCRIPTORS: Final[set[str]] = {"mlp"}
 
 
 def block_names() -> tuple[str, ...]:
@@ -23,12 +25,22 @@ def block_names() -> tuple[str, ...]:
     return tuple(_BLOCKS)
 
 
-def register_block(name: str, target: str) -> None:
+def made_of_descriptors(name: str) -> bool:
+    """Return whether a family reads a molecule's descriptors and not its graph.
+
+    It is built with their number, its molecules have one row each, and the head does not get
+    the descriptors again.
+    """
+    return name in _OF_DESCRIPTORS
+
+
+def register_block(name: str, target: str, *, of_descriptors: bool = False) -> None:
     """Add a family.
 
     Args:
         name: what `--block` will call it.
         target: "module:Class" of a `Family`.
+        of_descriptors: see `made_of_descriptors`.
 
     Raises:
         ConfigError: when the name is taken; a silent replacement would change what an
@@ -37,6 +49,8 @@ def register_block(name: str, target: str) -> None:
     if name in _BLOCKS:
         raise ConfigError(f"block {name!r} is already registered as {_BLOCKS[name]}")
     _BLOCKS[name] = target
+    if of_descriptors:
+        _OF_DESCRIPTORS.add(name)
 
 
 def family_class(name: str) -> "type[Family]":

@@ -22,9 +22,10 @@ class Family(nn.Module):
 
     Args:
         config: the model's configuration.
+        n_descriptors: only given to a family that is registered as made of descriptors.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, n_descriptors: int = 0) -> None:
         super().__init__()
         self.width = config.width
 
