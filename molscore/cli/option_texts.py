@@ -56,7 +56,9 @@ OPTION_TEXTS: Final[dict[type[Config], dict[str, OptionText]]] = {
             "mlp, which is made of them."
         ),
         "head_plan": OptionText(
-            "Depth plan of the head's hidden layers, as --plan; none is one hidden layer.", "PLAN"
+            "Depth plan of the head's hidden layers, as --plan and with the same --integrator and "
+            "--dropout; none is one hidden layer.",
+            "PLAN",
         ),
     },
     TrainConfig: {

@@ -9,6 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from commandline import MOLSCORE, TRAINING_TABLE, run_process
@@ -71,6 +72,71 @@ class TestResult:
         assert [t["name"] for t in guide["targets"]] == ["logS"]
 
 
+MLP = ("--block", "mlp", "--head-plan", "1x2@learned", "--integrator", "heun")
+
+
+@pytest.fixture(scope="module")
+def mlp_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mlp")
+    (folder / "table.csv").write_text(TRAINING_TABLE)
+    done = run_process(
+        *("train", "table.csv", "--target", "logS", "--output", "m.molscore"),
+        *(*QUICK, *MLP),
+        cwd=folder,
+    )
+    assert done.code == 0, done.err
+    return folder
+
+
+@pytest.mark.slow
+class TestModelsOfDescriptors:
+    """`--block mlp`, and a head with a plan, from the table to the exported graph."""
+
+    def test_settings_are_stored_as_they_were_meant(self, mlp_folder: Path) -> None:
+        model = load_bundle(mlp_folder / "m.molscore").manifest.model
+        assert (model.block, model.descriptors, model.readout) == ("mlp", "rdkit", "sum")
+        assert model.head_plan == "1x2@learned"
+
+    def test_every_row_has_its_answer(self, mlp_folder: Path) -> None:
+        smiles = ["CCO", "", "C1CC", "[Na+].[Cl-]", "C[Sn](C)(C)C", "C" * 300, "CCO"]
+        (mlp_folder / "in.csv").write_text("smiles,n\n" + "".join(f"{s},1\n" for s in smiles))
+        answers = {}
+        for engine in ("onnx", "torch"):
+            done = run_process(
+                *("predict", "in.csv", "--model", "m.molscore", "--engine", engine), cwd=mlp_folder
+            )
+            assert done.code == 0, done.err
+            answers[engine] = list(csv.DictReader(done.out.splitlines()))
+        rows = answers["onnx"]
+        assert [row["smiles"] for row in rows] == smiles
+        statuses = ["ok", "empty", "invalid_smiles", "ok", "ok", "ok", "ok"]
+        assert [row["status"] for row in rows] == statuses
+        assert rows[0] == rows[-1]
+        for a, b in zip(rows, answers["torch"], strict=True):
+            if a["status"] == "ok":
+                assert float(a["pred_logS"]) == pytest.approx(float(b["pred_logS"]), abs=1e-4)
+
+    def test_a_run_goes_on_and_ends_at_the_same_weights(self, mlp_folder: Path) -> None:
+        before = load_bundle(mlp_folder / "m.molscore")
+        for what in ("m.molscore", "m-run/experts/expert-001.safetensors"):
+            (mlp_folder / what).unlink()
+        done = run_process(
+            *("train", "table.csv", "--target", "logS", "--output", "m.molscore", "--resume"),
+            *(*QUICK, *MLP),
+            cwd=mlp_folder,
+        )
+        assert done.code == 0, done.err
+        after = load_bundle(mlp_folder / "m.molscore")
+        for name, array in before.expert_weights(1).items():
+            assert np.array_equal(array, after.expert_weights(1)[name]), name
+
+    def test_export_takes_descriptors_alone(self, mlp_folder: Path) -> None:
+        done = run_process("export", "--model", "m.molscore", "--output", "m.onnx", cwd=mlp_folder)
+        assert (done.code, done.out) == (0, "")
+        graph = onnx.load(mlp_folder / "m.onnx").graph
+        assert [port.name for port in graph.input] == ["descriptors"]
+
+
 class TestRefusals:
     @pytest.fixture
     def train(self, invoke, tmp_path: Path):
@@ -101,6 +167,12 @@ class TestRefusals:
         assert "line 3: C[/x]: " in result.err
         assert not (tmp_path / "m.molscore").exists()
         assert not (tmp_path / "m-run").exists()
+
+    def test_an_mlp_without_descriptors(self, train) -> None:
+        table = "smiles,y\nCCO,1.5\nCCN,2.5\n"
+        result = train(table, "--block", "mlp", "--descriptors", "none")
+        assert (result.code, result.out) == (2, "")
+        assert "block 'mlp' is made of descriptors" in result.err
 
     def test_header_alone(self, train) -> None:
         assert train("smiles,y\n").code == 3

@@ -48,6 +48,8 @@ def test_json_there_and_back() -> None:
         ({"model": {"block": "transformer9"}}, "unknown block 'transformer9'"),
         ({"model": {"width": 10**9}}, "width must be between"),
         ({"model": {"plan": "9x9x9"}}, "plan"),
+        ({"model": {"head_plan": "9x9x9"}}, "head_plan"),
+        ({"model": {"block": "mlp", "descriptors": "none"}}, "made of descriptors"),
         ({"policy": {"salts": "largest"}}, "'largest' is not one of"),
         ({"descriptor_names": []}, "descriptor_names do not fit"),
         ({"descriptor_names": ["MolWt", "MolWt"]}, "a descriptor stands twice"),

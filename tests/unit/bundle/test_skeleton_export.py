@@ -138,7 +138,7 @@ def test_what_torch_cannot_export_is_an_export_error() -> None:
 
 
 COMBINATIONS = [
-    # Pairwise over block, plan, integrator, readout, descriptors.
+    # Pairwise over block, plan, integrator, readout, descriptors; some with a head plan.
     ("dmpnn", "score", "euler", "virtual-node", 0),
     ("dmpnn", "skip05", "heun", "sum", 3),
     ("dmpnn", "native", "euler", "mean", 0),
@@ -152,6 +152,12 @@ COMBINATIONS = [
     ("attentivefp", "residual", "euler", "mean", 0),
     ("attentivefp", "1x2@learned", "heun", "sum", 0),
     ("attentivefp", "1x2@1/K", "rk4", "virtual-node", 0),
+    ("mlp", "score", "euler", "sum", 3),
+    ("mlp", "native", "euler", "sum", 3, "native"),
+    ("mlp", "1x2@learned", "rk4", "sum", 3, "1x2@learned"),
+    ("mlp", "1x2@0.5,1x2+", "heun", "sum", 3, "1x2@1/K,1x1+"),
+    ("dmpnn", "score", "midpoint", "virtual-node", 3, "score"),
+    ("attentivefp", "score", "euler", "sum", 0, "residual"),
 ]
 _seen_ops: set[str] = set()
 
@@ -159,7 +165,7 @@ _seen_ops: set[str] = set()
 @pytest.mark.slow
 @pytest.mark.parametrize("combination", COMBINATIONS, ids=lambda c: "-".join(map(str, c)))
 def test_every_kind_of_model_exports_and_passes_the_scan(combination: Any) -> None:
-    block, plan, integrator, readout, n_descriptors = combination
+    block, plan, integrator, readout, n_descriptors, *head_plan = combination
     config = ModelConfig(
         block=block,
         plan=plan,
@@ -167,6 +173,7 @@ def test_every_kind_of_model_exports_and_passes_the_scan(combination: Any) -> No
         readout=readout,
         width=16,
         descriptors="rdkit" if n_descriptors else "none",
+        head_plan=head_plan[0] if head_plan else "none",
     )
     raw = skeleton(config, 2, n_descriptors)
     tensors = {

@@ -71,6 +71,18 @@ def test_a_model_with_descriptors_takes_them_unscaled() -> None:
     same_as_prediction(bundle, [*SMILES, "C[Sn](C)(C)C"])
 
 
+@pytest.mark.slow
+def test_a_model_made_of_descriptors_takes_nothing_else() -> None:
+    bundle = parse_bundle(exported(descriptors=True, block="mlp", head_plan="score"), where="x")
+    assert list(build_inputs(bundle, SMILES)) == ["descriptors"]
+    same_as_prediction(bundle, [*SMILES, "C[Sn](C)(C)C"])
+    about = json.loads(json.dumps(describe_feeding(bundle, compose_standalone(bundle))))
+    assert [port["name"] for port in about["inputs"]] == ["descriptors"]
+    assert list(about["sizes"]) == ["graphs"]
+    assert about["atom_features"] == about["bond_features"] == []
+    assert [list(example["inputs"]) for example in about["examples"]] == [["descriptors"]] * 2
+
+
 def test_a_graph_that_differs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     bundle = parse_bundle(bundle_bytes(ALL_TARGETS), where="x")
     inverse = standalone._inverse

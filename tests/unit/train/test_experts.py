@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from molscore.chem.descriptors import DESCRIPTOR_NAMES
 from molscore.errors import InputError, MolscoreError
 from molscore.nn.config import ModelConfig
 from molscore.train.checkpoint import load_checkpoint, save_checkpoint
@@ -28,7 +29,7 @@ def clock():
     return 0.0
 
 
-def training_data(values=None, *, is_class=(False,), n=24, folds=2):
+def training_data(values=None, *, is_class=(False,), n=24, folds=2, descriptors=None):
     smiles = [VARIED[i % len(VARIED)] for i in range(n)]
     if values is None:
         values = np.linspace(-3, 2, n)[:, None]
@@ -38,6 +39,7 @@ def training_data(values=None, *, is_class=(False,), n=24, folds=2):
         is_class=is_class,
         folds=np.arange(n, dtype=np.int64) % folds,
         table_rows=np.arange(n, dtype=np.int64),
+        descriptors=descriptors,
     )
 
 
@@ -66,9 +68,12 @@ def test_experts_differ_in_start_and_in_what_they_hold_out():
 
 
 @pytest.mark.parametrize("stop", [1, 2, 3])
-@pytest.mark.parametrize("block", ["dmpnn", "attentivefp"])
+@pytest.mark.parametrize("block", ["dmpnn", "attentivefp", "mlp"])
 def test_stopped_and_resumed_equals_uninterrupted(tmp_path, stop, block):
-    data, model = training_data(), ModelConfig(width=16, block=block, plan="1x3@learned")
+    model = ModelConfig(width=16, block=block, plan="1x3@learned", head_plan="1x2@learned")
+    numbers = np.random.default_rng(0).standard_normal((24, len(DESCRIPTOR_NAMES)))
+    numbers[::7, 2] = np.nan
+    data = training_data(descriptors=numbers if model.descriptors == "rdkit" else None)
     whole = run(data, model)
     path = tmp_path / "expert.safetensors"
     trainer = ExpertTrainer(data, model, QUICK, 0)
