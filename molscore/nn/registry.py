@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 _BLOCKS: Final[dict[str, str]] = {
     "dmpnn": "molscore.nn.families.dmpnn:DirectedMessagePassing",
     "attentivefp": "molscore.nn.families.attentivefp:AttentiveFP",
+    "gcn": "molscore.nn.families.gcn:GraphConvolution",
+    "gat": "molscore.nn.families.gat:GraphAttention",
+    "gatv2": "molscore.nn.families.gatv2:GraphAttentionV2",
+    "gine": "molscore.nn.families.gine:GraphIsomorphism",
+    "mpnn": "molscore.nn.families.mpnn:MessagePassingNetwork",
+    "transformer": "molscore.nn.families.transformer:GraphTransformer",
     "mlp": "molscore.nn.families.mlp:DescriptorNetwork",
 }
 _OF_DESCRIPTORS: Final[set[str]] = {"mlp"}
