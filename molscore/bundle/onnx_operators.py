@@ -13,14 +13,20 @@ from typing import Any, Final
 from molscore.errors import BundleError
 
 # onnx.AttributeProto.AttributeType
-_FLOAT, _INT, _STRING = 1, 2, 3
+_FLOAT, _INT, _STRING, TENSOR = 1, 2, 3, 4
 
 _AXIS: Final = frozenset({0, 1})
 _FLAG: Final = frozenset({0, 1})
 _SLOPE: Final = 10.0  # largest size of a float attribute
 
-Allowed = frozenset[int] | frozenset[bytes] | float
-"""Integers or texts an attribute may be, or the largest size of a float."""
+Fill = tuple[int, tuple[int, ...], bytes]
+"""A tensor of one element: data type, shape, bytes."""
+
+Allowed = frozenset[int] | frozenset[bytes] | frozenset[Fill] | float
+"""Integers, texts or tensors an attribute may be, or the largest size of a float."""
+
+# Where a maximum over no rows starts from: -FLT_MAX.
+_LOWEST: Final[Fill] = (1, (1,), b"\xff\xff\x7f\xff")
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,11 @@ OPERATORS: Final[dict[str, Operator]] = {
     "Add": _BINARY,
     "Clip": Operator(inputs=(2, 3)),
     "Concat": Operator(inputs=(1, 8), attributes={"axis": _AXIS}, required=("axis",)),
-    "ConstantOfShape": _UNARY,
+    "ConstantOfShape": Operator(attributes={"value": frozenset({_LOWEST})}),
+    "CumSum": Operator(
+        inputs=(2, 2),
+        attributes={"exclusive": frozenset({0}), "reverse": frozenset({0})},
+    ),
     "Div": _BINARY,
     "Elu": Operator(attributes={"alpha": _SLOPE}),
     "Exp": _UNARY,
@@ -56,7 +66,13 @@ OPERATORS: Final[dict[str, Operator]] = {
         inputs=(2, 3),
         attributes={"alpha": _SLOPE, "beta": _SLOPE, "transA": frozenset({0}), "transB": _FLAG},
     ),
+    "LayerNormalization": Operator(
+        inputs=(3, 3),
+        attributes={"axis": frozenset({-1}), "epsilon": _SLOPE, "stash_type": frozenset({1})},
+        required=("axis",),
+    ),
     "LeakyRelu": Operator(attributes={"alpha": _SLOPE}),
+    "MatMul": _BINARY,
     "Mul": _BINARY,
     "ReduceSum": Operator(
         inputs=(2, 2),
@@ -66,7 +82,7 @@ OPERATORS: Final[dict[str, Operator]] = {
     "Reshape": Operator(inputs=(2, 2), attributes={"allowzero": _FLAG}),
     "ScatterElements": Operator(
         inputs=(3, 3),
-        attributes={"axis": frozenset({0}), "reduction": frozenset({b"max", b"add"})},
+        attributes={"axis": frozenset({0}), "reduction": frozenset({b"max", b"min", b"add"})},
         required=("reduction",),
     ),
     "ScatterND": Operator(
@@ -112,8 +128,10 @@ def check_operator(node: Any, where: str) -> None:
         raise BundleError(f"{what} has {len(node.output)} outputs")
 
 
-def _value(attribute: Any) -> int | float | bytes | None:
-    """Return the value of a plain attribute, None for any other kind."""
+def _value(attribute: Any) -> int | float | bytes | Fill | None:
+    """Return the value of a plain attribute or of a small tensor, None for any other kind."""
+    if attribute.type == TENSOR:
+        return _fill(attribute.t)
     kinds: dict[int, int | float | bytes] = {
         _FLOAT: attribute.f,
         _INT: attribute.i,
@@ -122,7 +140,14 @@ def _value(attribute: Any) -> int | float | bytes | None:
     return kinds.get(attribute.type)
 
 
-def _fits(value: int | float | bytes | None, allowed: Allowed) -> bool:
+def _fill(tensor: Any) -> Fill | None:
+    """Return a tensor that holds its data in `raw_data` and nothing else, None for any other."""
+    if {field.name for field, _ in tensor.ListFields()} != {"dims", "data_type", "raw_data"}:
+        return None
+    return tensor.data_type, tuple(tensor.dims[:2]), tensor.raw_data[:5]
+
+
+def _fits(value: int | float | bytes | Fill | None, allowed: Allowed) -> bool:
     if isinstance(allowed, frozenset):
         return not isinstance(value, float) and value in allowed
     return isinstance(value, float) and math.isfinite(value) and abs(value) <= allowed

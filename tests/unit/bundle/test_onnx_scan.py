@@ -24,6 +24,13 @@ def integers(name: str, values: Any) -> TensorProto:
     return numpy_helper.from_array(np.array(values, dtype=np.int64), name)
 
 
+LOWEST = float(np.finfo(np.float32).min)
+
+
+def fill(values: Any, dtype: Any = np.float32) -> TensorProto:
+    return numpy_helper.from_array(np.array(values, dtype=dtype))
+
+
 def branch(name: str) -> Any:
     value = helper.make_tensor_value_info(name, TensorProto.FLOAT, [1])
     node = helper.make_node("Constant", [], [name], value_floats=[1.0])
@@ -138,6 +145,42 @@ HOSTILE: dict[str, tuple[Callable[[ModelProto], Any], str]] = {
     "an attribute of another kind": (
         lambda m: setattr(m.graph.node[0].attribute[0], "type", 1),
         "attribute 'axis' is not allowed",
+    ),
+    "a tensor that no export fills with": (
+        add_node("ConstantOfShape", ["shape"], ["y"], value=fill([1.0])),
+        "attribute 'value' is not allowed",
+    ),
+    "a fill of another type": (
+        add_node("ConstantOfShape", ["shape"], ["y"], value=fill([1], np.int64)),
+        "attribute 'value' is not allowed",
+    ),
+    "a fill of two numbers": (
+        add_node("ConstantOfShape", ["shape"], ["y"], value=fill([LOWEST, LOWEST])),
+        "attribute 'value' is not allowed",
+    ),
+    "a fill with data outside": (
+        add_node("ConstantOfShape", ["shape"], ["y"], value=at_path("/etc/passwd")),
+        "attribute 'value' is not allowed",
+    ),
+    "a fill under the name of a number": (
+        add_node("Gather", ["rows", "zero"], ["y"], axis=fill([LOWEST])),
+        "attribute 'axis' is not allowed",
+    ),
+    "a number and a tensor in one attribute": (
+        lambda m: m.graph.node[0].attribute[0].t.CopyFrom(fill([LOWEST])),
+        "field 't' is not allowed",
+    ),
+    "a norm along another axis": (
+        add_node("LayerNormalization", ["rows", "table", "table"], ["y"], axis=0),
+        "attribute 'axis' is not allowed",
+    ),
+    "a norm with its statistics as outputs": (
+        add_node("LayerNormalization", ["rows", "table", "table"], ["y", "m", "s"], axis=-1),
+        "3 outputs",
+    ),
+    "a backward sum": (
+        add_node("CumSum", ["n_atoms", "zero"], ["y"], reverse=1),
+        "attribute 'reverse' is not allowed",
     ),
     "an attribute that refers to a function": (
         lambda m: setattr(m.graph.node[0].attribute[0], "ref_attr_name", "x"),
@@ -266,6 +309,13 @@ def test_an_export_passes_and_names_its_weights() -> None:
     clean, names = run_scan(graph().SerializeToString())
     assert names == ("table",)
     assert ModelProto.FromString(clean) == graph()
+
+
+def test_the_fill_of_an_export_passes() -> None:
+    model = graph()
+    add_node("ConstantOfShape", ["shape"], ["y"], value=fill([LOWEST]))(model)
+    clean, _ = run_scan(model.SerializeToString())
+    assert ModelProto.FromString(clean) == model
 
 
 @pytest.mark.parametrize("raw", [b"", b"\xff" * 64, b"not a model", b"\x08" * 1000])

@@ -158,6 +158,13 @@ COMBINATIONS = [
     ("mlp", "1x2@0.5,1x2+", "heun", "sum", 3, "1x2@1/K,1x1+"),
     ("dmpnn", "score", "midpoint", "virtual-node", 3, "score"),
     ("attentivefp", "score", "euler", "sum", 0, "residual"),
+    # One each: what their blocks export to does not depend on the plan around them.
+    ("gcn", "score", "euler", "sum", 3),
+    ("gat", "1x2@0.5", "heun", "virtual-node", 0),
+    ("gatv2", "2x1@learned", "euler", "mean", 3),
+    ("gine", "native", "euler", "virtual-node", 0),
+    ("mpnn", "1x2@1/K", "midpoint", "sum", 0),
+    ("transformer", "1x2+", "euler", "mean", 3),
 ]
 _seen_ops: set[str] = set()
 
@@ -182,7 +189,7 @@ def test_every_kind_of_model_exports_and_passes_the_scan(combination: Any) -> No
     scan(raw, tensors=tensors, inputs=input_ports(n_descriptors), outputs=[output_port(2)])
     _seen_ops.update(node.op_type for node in ModelProto.FromString(raw).graph.node)
     model = expert(config, 2, n_descriptors, 1)
-    for sizes in ((1,), (1, 1), (60, 1, 2)):
+    for sizes in ((1,), (1, 1), (60, 1, 2), (400,), (3, 1)):
         batch, descriptors = example_arrays(sizes, n_descriptors, seed=3)
         np.testing.assert_allclose(
             onnx_output(raw, model, batch, descriptors),

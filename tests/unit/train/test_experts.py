@@ -68,7 +68,7 @@ def test_experts_differ_in_start_and_in_what_they_hold_out():
 
 
 @pytest.mark.parametrize("stop", [1, 2, 3])
-@pytest.mark.parametrize("block", ["dmpnn", "attentivefp", "mlp"])
+@pytest.mark.parametrize("block", ["dmpnn", "attentivefp", "mlp", "mpnn", "transformer"])
 def test_stopped_and_resumed_equals_uninterrupted(tmp_path, stop, block):
     model = ModelConfig(width=16, block=block, plan="1x3@learned", head_plan="1x2@learned")
     numbers = np.random.default_rng(0).standard_normal((24, len(DESCRIPTOR_NAMES)))
