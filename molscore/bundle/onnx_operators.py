@@ -74,6 +74,7 @@ OPERATORS: Final[dict[str, Operator]] = {
     "LeakyRelu": Operator(attributes={"alpha": _SLOPE}),
     "MatMul": _BINARY,
     "Mul": _BINARY,
+    "Reciprocal": _UNARY,
     "ReduceSum": Operator(
         inputs=(2, 2),
         attributes={"keepdims": _FLAG, "noop_with_empty_axes": frozenset({0})},
@@ -97,6 +98,7 @@ OPERATORS: Final[dict[str, Operator]] = {
         attributes={"axis": _AXIS, "num_outputs": frozenset({2, 3, 4})},
         required=("num_outputs",),
     ),
+    "Sqrt": _UNARY,
     "Squeeze": _BINARY,
     "Sub": _BINARY,
     "Tanh": _UNARY,
