@@ -109,7 +109,7 @@ def lines_of(table: Table, rows: dict[tuple[str, str], Row]) -> list[list[str]]:
 
 HEAD: Final = [
     *("model", "RMSE", "sd of folds", "seeds", "per fold"),
-    *("minus native [95 %]", "parameters", "s a fold", "paper"),
+    *("minus native [95 %]", "parameters", "CPU s a fold", "paper"),
 ]
 
 
@@ -151,7 +151,7 @@ def read_curves() -> dict[str, Floats]:
 
 def write_convergence(rows: dict[tuple[str, str], Row], curves: dict[str, Floats]) -> None:
     """Write how many epochs and seconds models take to stay at or below given RMSEs."""
-    head = ["model", *(f"epochs (s) to {r:.2f}" for r in REACHED)]
+    head = ["model", *(f"epochs (CPU s) to {r:.2f}" for r in REACHED)]
     lines = []
     for block in GRAPH_BLOCKS:
         for plan in ("native", "score"):
@@ -161,7 +161,7 @@ def write_convergence(rows: dict[tuple[str, str], Row], curves: dict[str, Floats
                 lines.append([name, *(reached(curves[name], r, second) for r in REACHED)])
     if lines:
         text = (
-            "# Convergence: epochs (and seconds a fold) until the mean RMSE of the folds first "
+            "# Convergence: epochs (and processor seconds a fold) until the mean RMSE of the folds first "
             f"reaches a value\n\nSeed 0, looked at every {LOOK_EVERY} epochs, under a schedule of "
             "fixed length.\n\n"
         )
