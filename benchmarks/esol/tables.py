@@ -161,7 +161,7 @@ def write_convergence(rows: dict[tuple[str, str], Row], curves: dict[str, Floats
                 lines.append([name, *(reached(curves[name], r, second) for r in REACHED)])
     if lines:
         text = (
-            "# Convergence: epochs (and processor seconds a fold) until the mean RMSE of the folds first "
+            "# Convergence: epochs (and processor seconds a fold) until the folds' mean RMSE "
             f"reaches a value\n\nSeed 0, looked at every {LOOK_EVERY} epochs, under a schedule of "
             "fixed length.\n\n"
         )
