@@ -25,7 +25,8 @@ def test_console_blocks_run_and_print_what_is_shown():
 
 @pytest.mark.slow
 def test_the_python_block_runs(tmp_path):
-    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    section = README.split("## From Python", 1)[1].split("\n## ", 1)[0]
+    (code,) = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
     (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
