@@ -43,7 +43,7 @@ def setup() -> None:
                 "`python -m venv` failed. On Debian and Ubuntu: apt-get install python3-venv"
             )
     run(PYTHON, "scripts/install_torch.py")
-    run(PYTHON, "-m", "pip", "install", "-c", "constraints.txt", "-e", ".[train,dev]")
+    run(PYTHON, "-m", "pip", "install", "-c", "constraints.txt", "-e", ".[train,boost,dev]")
     stamp.write_text(wanted)
 
 

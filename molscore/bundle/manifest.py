@@ -50,7 +50,7 @@ class Manifest(Config):
         model: architecture of one expert.
         targets: what is predicted, in the order of the model's outputs.
         n_experts: experts in `weights.safetensors`.
-        descriptor_names: molecule descriptors the head takes, in order; empty without.
+        descriptor_names: molecule descriptors an expert takes, in order; empty without.
         tensors: dtype and shape of every tensor of one expert.
         training: data file name and sha256, rows used and left out, split, folds, repeats,
             seed, configuration, environment, warnings. Free-form JSON.
@@ -84,7 +84,7 @@ class Manifest(Config):
             raise ConfigError("two targets have the same name")
         if not 1 <= self.n_experts <= MAX_EXPERTS:
             raise ConfigError(f"a model has 1 to {MAX_EXPERTS} experts, got {self.n_experts}")
-        if (self.model.descriptors == "none") != (not self.descriptor_names):
+        if self.model.takes_descriptors != bool(self.descriptor_names):
             raise ConfigError("descriptor_names do not fit model.descriptors")
         if len(set(self.descriptor_names)) != len(self.descriptor_names):
             raise ConfigError("a descriptor stands twice")

@@ -49,6 +49,7 @@ _BINARY: Final = Operator(inputs=(2, 2))
 
 OPERATORS: Final[dict[str, Operator]] = {
     "Add": _BINARY,
+    "Cast": Operator(attributes={"to": frozenset({1, 7})}, required=("to",)),  # float, int64
     "Clip": Operator(inputs=(2, 3)),
     "Concat": Operator(inputs=(1, 8), attributes={"axis": _AXIS}, required=("axis",)),
     "ConstantOfShape": Operator(attributes={"value": frozenset({_LOWEST})}),
@@ -62,10 +63,14 @@ OPERATORS: Final[dict[str, Operator]] = {
     "Expand": _BINARY,
     "Gather": Operator(inputs=(2, 2), attributes={"axis": _AXIS}),
     "GatherND": Operator(inputs=(2, 2), attributes={"batch_dims": frozenset({0})}),
+    "GatherElements": Operator(
+        inputs=(2, 2), attributes={"axis": frozenset({0})}, required=("axis",)
+    ),
     "Gemm": Operator(
         inputs=(2, 3),
         attributes={"alpha": _SLOPE, "beta": _SLOPE, "transA": frozenset({0}), "transB": _FLAG},
     ),
+    "Greater": _BINARY,
     "LayerNormalization": Operator(
         inputs=(3, 3),
         attributes={"axis": frozenset({-1}), "epsilon": _SLOPE, "stash_type": frozenset({1})},

@@ -19,6 +19,7 @@ from molscore.bundle.onnx_scan import scan
 from molscore.bundle.signature import input_ports, output_port
 from molscore.bundle.strict_json import parse_object
 from molscore.bundle.tensors import Arrays, TensorSpec, read_tensors
+from molscore.bundle.trees import check_trees
 from molscore.chem.scaling import DescriptorScaler
 from molscore.errors import BundleError
 
@@ -136,7 +137,7 @@ def check_weights(manifest: Manifest, weights: Arrays, *, where: str) -> None:
 
     Raises:
         BundleError: when a tensor is missing, foreign, of another dtype or shape than the
-            manifest says, NaN or infinite.
+            manifest says, NaN or infinite, or trees do not make sense.
     """
     if not manifest.tensors:
         raise BundleError(f"{where}: the manifest names no tensors")
@@ -160,6 +161,11 @@ def check_weights(manifest: Manifest, weights: Arrays, *, where: str) -> None:
             )
         if not _finite(array):
             raise BundleError(f"{where}: {name!r} holds NaN or infinite weights")
+    for i in range(manifest.n_experts if manifest.model.has_trees else 0):
+        expert = {name: weights[f"expert{i}/{name}"] for name in manifest.tensors}
+        check_trees(
+            expert, manifest.n_targets, manifest.n_descriptors, where=f"{where}: expert {i}"
+        )
 
 
 def _check_members(manifest: Manifest, members: dict[str, bytes], where: str) -> None:

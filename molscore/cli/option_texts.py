@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from molscore.chem.policy import ChemPolicy
 from molscore.config import Config
 from molscore.data.records import TableOptions
-from molscore.nn.config import ModelConfig
+from molscore.nn.config import TREES, ModelConfig
 from molscore.nn.registry import block_names
 from molscore.train.config import TrainConfig
 
@@ -39,7 +39,11 @@ OPTION_TEXTS: Final[dict[type[Config], dict[str, OptionText]]] = {
         "tautomers": OptionText("Take tautomers as written, or the canonical one."),
     },
     ModelConfig: {
-        "block": OptionText(f"Block family: {', '.join(block_names())}.", "NAME"),
+        "block": OptionText(
+            f"Block family: {', '.join(block_names())}; or {TREES}, boosted trees on RDKit "
+            "descriptors.",
+            "NAME",
+        ),
         "plan": OptionText(
             "Depth plan: score, skip05, native, residual, or BLOCKSxSTEPS@DT such as 1x4@0.5.",
             "PLAN",
@@ -53,12 +57,15 @@ OPTION_TEXTS: Final[dict[type[Config], dict[str, OptionText]]] = {
         "dropout": OptionText("Probability of state dropout after each update.", "P"),
         "descriptors": OptionText(
             "Molecule-level descriptors the head also takes; auto is none, and rdkit for the "
-            "mlp, which is made of them."
+            "mlp and the trees, which are made of them."
         ),
         "head_plan": OptionText(
             "Depth plan of the head's hidden layers, as --plan and with the same --integrator and "
             "--dropout; none is one hidden layer.",
             "PLAN",
+        ),
+        "blend": OptionText(
+            "Also train boosted trees on RDKit descriptors, and average them with the network."
         ),
     },
     TrainConfig: {
@@ -68,6 +75,7 @@ OPTION_TEXTS: Final[dict[type[Config], dict[str, OptionText]]] = {
         "warmup": OptionText("Share of the steps in which the rate climbs to its top.", "SHARE"),
         "weight_decay": OptionText("Weight decay of AdamW.", "X"),
         "clip": OptionText("Largest norm of a gradient.", "X"),
+        "iterations": OptionText("Trees a target, for --block catboost and --blend.", "N"),
         "folds": OptionText("Folds of the cross-validation, one expert each.", "K"),
         "repeats": OptionText("Experts a fold, which differ in their seed.", "R"),
         "split": OptionText(

@@ -80,6 +80,10 @@ class TorchEngine:
             raise ConfigError(
                 "--engine torch needs torch: install molscore[train] or use --engine onnx"
             ) from None
+        if bundle.manifest.model.has_trees:
+            raise ConfigError(
+                f"--engine torch cannot run the trees in {bundle.where}: use --engine onnx"
+            )
         self._torch = torch
         self.device = resolve_device(device)
         self._experts = [self._build(bundle, i) for i in range(bundle.manifest.n_experts)]

@@ -14,7 +14,7 @@ def describe_model(about: Mapping[str, Any]) -> list[str]:
     Args:
         about: the result of `molscore.api.describe`.
     """
-    file, model, policy = about["file"], about["model"], about["policy"]
+    file, policy = about["file"], about["policy"]
     lines = [
         _pair("model", about["name"]),
         _pair("file", f"{file['path']} ({file['size']:,} bytes)"),
@@ -22,7 +22,7 @@ def describe_model(about: Mapping[str, Any]) -> list[str]:
         _pair("created", f"{about['created']} by molscore {about['molscore_version']}"),
         _pair("features", f"version {about['featurizer_version']}, RDKit {about['rdkit_version']}"),
         _pair("experts", f"{about['n_experts']}, {about['n_parameters']:,} numbers each"),
-        _pair("architecture", _settings(model)),
+        _pair("architecture", _architecture(about)),
         _pair("standardised", _settings(policy)),
         "targets",
     ]
@@ -77,6 +77,13 @@ def cross_validation(metrics: Mapping[str, Any]) -> list[str]:
         )
         n_folds = len({single["fold"] for single in of_target["folds"]})
         lines.append(f"{name}: mean over {n_folds} held-out folds: {figures}")
+        if "weight" in of_target:
+            metric = next(iter(of_target["mean"]))
+            alone = ", ".join(
+                f"{part} alone {metric} {format_number(of_target[part]['mean'][metric])}"
+                for part in ("graph", "trees")
+            )
+            lines.append(f"{name}: {alone}; weight of the graph {of_target['weight']['graph']:.2f}")
     return lines
 
 
@@ -94,6 +101,16 @@ def _cell(row: Mapping[str, Any], key: str) -> str:
 
 def _pair(label: str, value: str) -> str:
     return f"{label:<{_LABEL_WIDTH}}{value}"
+
+
+def _architecture(about: Mapping[str, Any]) -> str:
+    model: dict[str, Any] = dict(about["model"])
+    trees = f"boosted trees on {len(about['descriptor_names'])} RDKit descriptors"
+    if model["block"] == "catboost":
+        return f"block catboost: {trees}"
+    if model.pop("blend"):
+        return f"{_settings(model)}; blended with {trees}"
+    return _settings(model)
 
 
 def _settings(values: Mapping[str, Any]) -> str:

@@ -30,13 +30,25 @@ class OutOfFold:
     predictions: NDArray[np.float64]
 
 
-def collect(data: TrainingData, experts: Sequence[ExpertResult], n_repeats: int) -> OutOfFold:
-    """Put the held-out predictions of all experts in the order of the rows."""
+def gather(
+    data: TrainingData, experts: Sequence[ExpertResult], n_repeats: int
+) -> NDArray[np.float64]:
+    """Put the held-out predictions of all experts in the order of the rows.
+
+    Returns:
+        float64 [n_repeats, n, n_targets] as experts give them: logits for classes.
+    """
     per_repeat = len(experts) // n_repeats
     out = np.full((n_repeats, len(data), data.n_targets), np.nan)
     for i, expert in enumerate(experts):
         out[i // per_repeat, expert.rows] = expert.predictions
+    return out
+
+
+def report(data: TrainingData, raw: NDArray[np.float64]) -> OutOfFold:
+    """Turn what `gather` returns into what is judged: probabilities for classes."""
     classes = np.flatnonzero(data.is_class)
+    out = raw.copy()
     out[:, :, classes] = sigmoid(out[:, :, classes])
     return OutOfFold(out)
 

@@ -1,9 +1,15 @@
 """How experts are trained. Read by the command line and stored in every bundle."""
 
 from dataclasses import dataclass
+from typing import Any, Final
 
 from molscore.config import Config
 from molscore.errors import ConfigError
+from molscore.nn.config import ModelConfig
+
+OF_NETWORKS: Final = (*("epochs", "batch_size", "learning_rate", "warmup", "weight_decay", "clip"),)
+OF_TREES: Final = ("iterations",)
+"""Fields that mean nothing without a network, and without trees."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +27,7 @@ class TrainConfig(Config):
             then falls to zero along another.
         weight_decay: AdamW's, on weight matrices alone.
         clip: largest allowed norm of the gradient.
+        iterations: trees a target, where there are trees.
         folds: K. Each expert is blind to one fold; 1 trains one expert on all rows and gives no
             cross-validation.
         repeats: R experts a fold, which differ in their seed.
@@ -36,6 +43,7 @@ class TrainConfig(Config):
     warmup: float = 0.3
     weight_decay: float = 0.01
     clip: float = 5.0
+    iterations: int = 1000
     folds: int = 5
     repeats: int = 1
     split: str = "random"
@@ -46,6 +54,7 @@ class TrainConfig(Config):
         for name, low, high in (
             ("epochs", 1, 100_000),
             ("batch_size", 1, 1_000_000),
+            ("iterations", 1, 100_000),
             ("folds", 1, 100),
             ("repeats", 1, 1000),
             ("seed", 0, 2**63 - 1),
@@ -75,3 +84,20 @@ class TrainConfig(Config):
     def n_experts(self) -> int:
         """K x R."""
         return self.folds * self.repeats
+
+    def used_by(self, model: ModelConfig) -> dict[str, Any]:
+        """Return the settings that mean something for `model`, as JSON-ready types.
+
+        Raises:
+            ConfigError: when one that does not was set: it would be silently ignored.
+        """
+        idle = set(OF_NETWORKS if "graph" not in model.kinds else ())
+        idle |= set(OF_TREES if not model.has_trees else ())
+        for name in idle:
+            if getattr(self, name) != self.default(name):
+                other = "a network" if name in OF_NETWORKS else "trees (block catboost, or blend)"
+                raise ConfigError(
+                    f"{name} {getattr(self, name)} belongs to {other}: leave it out with "
+                    f"block {model.block!r}"
+                )
+        return {name: value for name, value in self.to_dict().items() if name not in idle}

@@ -27,7 +27,7 @@ from molscore.chem.policy import ChemPolicy
 from molscore.config import Config
 from molscore.data.endpoints import Target
 from molscore.errors import ConfigError, InputError
-from molscore.nn.config import ModelConfig
+from molscore.nn.config import ExpertKind, ModelConfig
 from molscore.train.checkpoint import write_atomically
 from molscore.train.config import TrainConfig
 from molscore.train.data import TrainingData
@@ -58,6 +58,19 @@ class RunConfig(Config):
     policy: ChemPolicy = ChemPolicy()
     model: ModelConfig = ModelConfig()
     train: TrainConfig = TrainConfig()
+
+    @property
+    def n_experts(self) -> int:
+        """Experts to train: those of a blend's trees come behind those of its networks."""
+        return len(self.model.kinds) * self.train.n_experts
+
+    def kind(self, expert: int) -> ExpertKind:
+        """Return what an expert is."""
+        return self.model.kinds[expert // self.train.n_experts]
+
+    def n_steps(self, expert: int) -> int:
+        """Return the steps an expert reports: epochs, or the targets of trees."""
+        return len(self.targets) if self.kind(expert) == "trees" else self.train.epochs
 
 
 class RunFolder:

@@ -15,7 +15,7 @@ from molscore.data.targets import LabelledTable
 from molscore.train.folder import RunConfig
 from molscore.train.prepare import Prepared
 
-PACKAGES: Final = ("molscore", "torch", "rdkit", "numpy", "onnx", "onnxruntime")
+PACKAGES: Final = ("molscore", "torch", "rdkit", "numpy", "onnx", "onnxruntime", "catboost")
 
 
 def build_manifest(
@@ -32,7 +32,7 @@ def build_manifest(
         "table_sha256": table.sha256,
         "data_sha256": config.data_sha256,
         "counts": prepared.counts,
-        "config": config.train.to_dict(),
+        "config": config.train.used_by(config.model),
         "warnings": list(prepared.warnings),
         "notes": list(table.notes),
         "environment": _environment(),
@@ -46,7 +46,7 @@ def build_manifest(
         model=config.model,
         targets=table.targets,
         n_experts=config.train.n_experts,
-        descriptor_names=DESCRIPTOR_NAMES if config.model.descriptors == "rdkit" else (),
+        descriptor_names=DESCRIPTOR_NAMES if config.model.takes_descriptors else (),
         training=training,
         metrics=metrics,
     )

@@ -1,6 +1,7 @@
 """A training run from table to bundle."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +20,16 @@ from molscore.data.targets import LabelledTable
 from molscore.errors import ConfigError
 from molscore.nn.config import ModelConfig
 from molscore.nn.devices import resolve_device
-from molscore.train.assess import OutOfFold, assess, collect, metrics_csv, oof_csv
+from molscore.train.assess import metrics_csv, oof_csv
+from molscore.train.blend import Joined, join, join_blend
 from molscore.train.config import TrainConfig
+from molscore.train.expert import ExpertResult
 from molscore.train.folder import SKELETON, RunConfig, RunFolder
 from molscore.train.log import Log, RunLog
 from molscore.train.pool import train_experts
 from molscore.train.prepare import Prepared, prepare
 from molscore.train.provenance import build_manifest
+from molscore.train.trees import require_trees
 
 ProgressCallback = Callable[[int, int | None], None]
 
@@ -83,7 +87,8 @@ def run_training(
         force: replace an existing bundle and an existing run.
         resume: go on with the run in `run_dir`.
         log: told one plain line at a time.
-        progress: told (epochs done, epochs in all), over all experts.
+        progress: told (epochs done, epochs in all), over all experts; the trees of a target
+            count as one.
 
     Raises:
         ConfigError: when a file or run is in the way, or the run to resume is another one.
@@ -93,7 +98,7 @@ def run_training(
     folder = RunFolder(run_dir)
     log = RunLog(folder, log)
     _check_places(output, folder, force=force, resume=resume)
-    device = resolve_device(device)
+    device = _check_settings(model, train, len(table.targets), device)
     if folds is not None:
         train = dataclasses.replace(train, split="file", folds=int(folds.max()) + 1)
     prepared = prepare(
@@ -102,7 +107,7 @@ def run_training(
         split=train.split,
         n_folds=train.folds,
         seed=train.seed,
-        descriptors=model.descriptors == "rdkit",
+        descriptors=model.takes_descriptors,
         folds=folds,
     )
     train = dataclasses.replace(train, folds=prepared.counts["folds"])
@@ -119,14 +124,15 @@ def run_training(
     with folder.hold():
         done = _open_folder(folder, config, prepared, resume=resume, log=log)
         log.start_writing()
-        waiting = [e for e in range(train.n_experts) if e not in done]
+        waiting = [e for e in range(config.n_experts) if e not in done]
         _train_waiting(
-            folder, waiting, train, workers=workers, device=device, log=log, progress=progress
+            folder, waiting, config, workers=workers, device=device, log=log, progress=progress
         )
-        experts = [folder.read_expert(e) for e in range(train.n_experts)]
-        results = [result for result, _ in experts]
-        oof = collect(prepared.data, results, train.repeats)
-        metrics = _write_assessment(folder, table, prepared, oof)
+        experts = [folder.read_expert(e) for e in range(config.n_experts)]
+        joined = _join(config, prepared, [result for result, _ in experts])
+        metrics = _write_assessment(folder, table, prepared, joined)
+    # The trees of a blend take all descriptors, and its networks the same ones or none.
+    experts = experts[-train.n_experts :]
     arrays: dict[str, Any] = {STRUCTURES: hash_structures(prepared.keys)}
     for i, (_, scaler) in enumerate(experts):
         if scaler is not None:
@@ -134,7 +140,7 @@ def run_training(
     sha256 = save_bundle(
         output,
         build_manifest(table, prepared, config, policy, metrics, output),
-        experts=[result.weights for result in results],
+        experts=joined.experts,
         onnx=folder.skeleton_path.read_bytes(),
         arrays=arrays,
         force=force,
@@ -184,8 +190,8 @@ def _open_folder(
             f"--resume: the run in {folder.path} was started with other settings or data: "
             + "; ".join(differ[:5])
         )
-    done = {e for e in range(config.train.n_experts) if folder.expert(e).exists()}
-    log(f"resuming: {len(done)} of {config.train.n_experts} experts are done")
+    done = {e for e in range(config.n_experts) if folder.expert(e).exists()}
+    log(f"resuming: {len(done)} of {config.n_experts} experts are done")
     return done
 
 
@@ -202,13 +208,14 @@ def _differences(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> list
 def _train_waiting(
     folder: RunFolder,
     waiting: Sequence[int],
-    train: TrainConfig,
+    config: RunConfig,
     *,
     workers: int,
     device: str,
     log: Log,
     progress: ProgressCallback | None,
 ) -> None:
+    train = config.train
     # The graph last: it is made while the last experts train, where a process has nothing else.
     tasks = [str(expert) for expert in waiting]
     tasks += [] if folder.skeleton_path.exists() else [SKELETON]
@@ -219,19 +226,19 @@ def _train_waiting(
     n_workers = max(1, min(n_workers, len(waiting)))
     if waiting:
         log(
-            f"training {len(waiting)} experts of {train.epochs} epochs "
+            f"training {_describe_experts(config, waiting)} "
             f"in {n_workers} process{'es' * (n_workers != 1)} on {device}"
         )
-    total = train.n_experts * train.epochs
-    epochs = dict.fromkeys(waiting, 0)
-    before = total - len(waiting) * train.epochs
+    total = sum(map(config.n_steps, range(config.n_experts)))
+    steps = dict.fromkeys(waiting, 0)
+    before = total - sum(map(config.n_steps, waiting))
 
-    def report(expert: int, epoch: int, loss: float) -> None:
-        epochs[expert] = epoch
+    def report(expert: int, step: int, loss: float) -> None:
+        steps[expert] = step
         if progress is not None:
-            progress(before + sum(epochs.values()), total)
-        if epoch == train.epochs:
-            log(f"expert {expert}: {epoch} epochs, training loss {loss:.4f}")
+            progress(before + sum(steps.values()), total)
+        if step == config.n_steps(expert):
+            log(f"expert {expert}: {_describe_length(config, expert)}, training loss {loss:.4f}")
 
     train_experts(
         folder.path,
@@ -241,6 +248,37 @@ def _train_waiting(
         device=device,
         report=report,
     )
+
+
+def _check_settings(model: ModelConfig, train: TrainConfig, n_targets: int, device: str) -> str:
+    """Refuse what cannot be trained before anything is; return the torch device to train on."""
+    train.used_by(model)
+    if model.has_trees:
+        require_trees(train, n_targets)
+    if "graph" in model.kinds:
+        return resolve_device(device)
+    if device not in ("auto", "cpu"):
+        raise ConfigError(f"--device {device} belongs to a network: trees train on the CPU")
+    return "cpu"
+
+
+def _describe_experts(config: RunConfig, experts: Sequence[int]) -> str:
+    """Return such as "5 experts of 100 epochs and 5 experts of 1000 trees"."""
+    counts = Counter(_describe_length(config, e) for e in experts)
+    return " and ".join(f"{n} experts of {length}" for length, n in counts.items())
+
+
+def _describe_length(config: RunConfig, expert: int) -> str:
+    if config.kind(expert) == "graph":
+        return f"{config.train.epochs} epochs"
+    return f"{config.train.iterations} trees" + " a target" * (len(config.targets) > 1)
+
+
+def _join(config: RunConfig, prepared: Prepared, results: Sequence[ExpertResult]) -> Joined:
+    n, repeats = config.train.n_experts, config.train.repeats
+    if config.model.blend:
+        return join_blend(prepared.data, results[:n], results[n:], repeats)
+    return join(prepared.data, results, repeats)
 
 
 def _say_what_is_used(table: LabelledTable, prepared: Prepared, log: Log) -> None:
@@ -265,12 +303,12 @@ def _say_what_is_used(table: LabelledTable, prepared: Prepared, log: Log) -> Non
 
 
 def _write_assessment(
-    folder: RunFolder, table: LabelledTable, prepared: Prepared, oof: OutOfFold
+    folder: RunFolder, table: LabelledTable, prepared: Prepared, joined: Joined
 ) -> dict[str, Any]:
     if not (prepared.data.folds >= 0).any():
         return {}
-    metrics = assess(prepared.data, table.targets, oof)
-    folder.write_text("oof.csv", oof_csv(prepared.data, table.targets, oof))
+    metrics = joined.metrics(prepared.data, table.targets)
+    folder.write_text("oof.csv", oof_csv(prepared.data, table.targets, joined.oof))
     folder.write_text("metrics.csv", metrics_csv(metrics))
     folder.write_json("metrics.json", metrics)
     return metrics

@@ -7,6 +7,7 @@ whatever way) it ends too. Being a program of its own, it needs no guard in the 
 and inherits no threads.
 """
 
+import dataclasses
 import json
 import os
 import sys
@@ -17,12 +18,14 @@ from typing import Any, TextIO
 
 import torch
 
+from molscore.bundle.trees import blend_skeleton, tree_skeleton
 from molscore.errors import MolscoreError
 from molscore.nn.config import ModelConfig
 from molscore.nn.model import build_model
 from molscore.train.data import TrainingData
 from molscore.train.expert import ExpertTrainer, train_expert
-from molscore.train.folder import SKELETON, RunFolder
+from molscore.train.folder import SKELETON, RunConfig, RunFolder
+from molscore.train.trees import train_trees
 
 
 def _watch_parent(parent: int) -> None:
@@ -41,31 +44,55 @@ def _serve(folder: RunFolder, requests: TextIO, say: Any, device: str) -> None:
     say({"event": "ready"})
     for line in requests:
         if line.strip() == SKELETON:
-            folder.write_skeleton(_export(config.model, data, folder.path))
+            folder.write_skeleton(_export(config, data, folder.path))
             say({"event": "done"})
             continue
         expert = int(line)
-        trainer = ExpertTrainer(data, config.model, config.train, expert, device)
 
         def progress(epoch: int, loss: float, expert: int = expert) -> None:
             say({"event": "epoch", "expert": expert, "epoch": epoch, "loss": loss})
 
-        result = train_expert(
-            trainer,
-            checkpoint_path=folder.checkpoint(expert),
-            progress=progress,
-            clock=time.monotonic,
-        )
-        folder.write_expert(expert, result, trainer.scaler)
+        if config.kind(expert) == "trees":
+            # Numbered from 0, so that the trees of a blend are those of block catboost.
+            number = expert % config.train.n_experts
+            result, scaler = train_trees(
+                data, config.train, number, scratch=folder.path, progress=progress
+            )
+            folder.write_expert(expert, result, scaler)
+        else:
+            trainer = ExpertTrainer(
+                _of_network(data, config.model), config.model, config.train, expert, device
+            )
+            result = train_expert(
+                trainer,
+                checkpoint_path=folder.checkpoint(expert),
+                progress=progress,
+                clock=time.monotonic,
+            )
+            folder.write_expert(expert, result, trainer.scaler)
         say({"event": "done"})
 
 
-def _export(model: ModelConfig, data: TrainingData, scratch: Path) -> bytes:
+def _of_network(data: TrainingData, model: ModelConfig) -> TrainingData:
+    """Return what the network of a blend trains on: descriptors only if it asks for them."""
+    if model.descriptors == "rdkit":
+        return data
+    return dataclasses.replace(data, descriptors=None)
+
+
+def _export(config: RunConfig, data: TrainingData, scratch: Path) -> bytes:
     """Return the graph of any expert: it does not depend on the weights."""
+    n_targets, iterations = data.n_targets, config.train.iterations
+    if "graph" not in config.model.kinds:
+        return tree_skeleton(n_targets, iterations, data.n_descriptors)
     # Seconds, which only the worker that exports should spend.
     from molscore.bundle.export import export_skeleton  # noqa: PLC0415
 
-    return export_skeleton(build_model(model, data.n_targets, data.n_descriptors), scratch)
+    seen = _of_network(data, config.model)
+    skeleton = export_skeleton(build_model(config.model, n_targets, seen.n_descriptors), scratch)
+    if not config.model.has_trees:
+        return skeleton
+    return blend_skeleton(skeleton, n_targets, iterations, data.n_descriptors)
 
 
 def main(arguments: list[str]) -> int:

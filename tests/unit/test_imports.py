@@ -34,12 +34,13 @@ OWNERS = {
     "typer": {"cli"},
     "rich": {"cli"},
     "torch_geometric": {"nn"},
+    "catboost": {"train"},
     "torch": {"score", "nn", "bundle", "train", "predict"},
     "onnx": {"bundle", "predict"},
     "onnxruntime": {"bundle", "predict"},
 }
 # Libraries that no module may import on being imported itself.
-LAZY = {"pandas", "torch_geometric", "sklearn", "openpyxl", "onnxscript"}
+LAZY = {"pandas", "torch_geometric", "sklearn", "openpyxl", "onnxscript", "catboost"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
