@@ -66,7 +66,7 @@ def train(
         resume: go on with the run in `run_dir`.
         progress: told (epochs done, epochs in all).
         **options: fields of `TableOptions`, `ChemPolicy`, `ModelConfig` and `TrainConfig`, such
-            as `smiles_column`, `salts`, `plan`, `width`, `epochs`, `folds`, `seed`.
+            as `smiles_column`, `salts`, `plan`, `width`, `blend`, `epochs`, `folds`, `seed`.
 
     Returns:
         Where the model is, its cross-validation metrics, and what was left out.

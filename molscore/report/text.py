@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from molscore.bundle.trees import VALUES
+from molscore.nn.config import TREES
+
 _LABEL_WIDTH: Final = 16
 _LONG_LIST: Final = 12
 """Lists longer than this are counted, not printed."""
@@ -105,12 +108,15 @@ def _pair(label: str, value: str) -> str:
 
 def _architecture(about: Mapping[str, Any]) -> str:
     model: dict[str, Any] = dict(about["model"])
-    trees = f"boosted trees on {len(about['descriptor_names'])} RDKit descriptors"
-    if model["block"] == "catboost":
-        return f"block catboost: {trees}"
-    if model.pop("blend"):
-        return f"{_settings(model)}; blended with {trees}"
-    return _settings(model)
+    blend = model.pop("blend", False)
+    if not blend and model["block"] != TREES:
+        return _settings(model)
+    n_trees = about["tensors"][VALUES]["shape"][1] // len(about["targets"])
+    trees = (
+        f"boosted trees ({n_trees:,} a target) on {len(about['descriptor_names'])} RDKit "
+        "descriptors"
+    )
+    return f"{_settings(model)}; blended with {trees}" if blend else f"block {TREES}: {trees}"
 
 
 def _settings(values: Mapping[str, Any]) -> str:

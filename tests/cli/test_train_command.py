@@ -224,3 +224,86 @@ class TestInterruption:
         )
         assert done.code == 0, done.err
         assert "acid: mean over 2 held-out folds: roc_auc" in done.err
+
+
+class TestTrees:
+    """Block catboost and --blend, from the table to the prediction."""
+
+    TREES = ("--folds", "2", "--iterations", "10", "--workers", "1")
+
+    @pytest.fixture
+    def train(self, invoke, tmp_path: Path):
+        pytest.importorskip("catboost")
+        (tmp_path / "in.csv").write_text(TRAINING_TABLE)
+
+        def run(*options: str):
+            out = tmp_path / "m.molscore"
+            return invoke("train", tmp_path / "in.csv", "--output", out, *self.TREES, *options)
+
+        return run
+
+    def predict(self, invoke, folder: Path) -> list[dict[str, str]]:
+        done = invoke("predict", folder / "in.csv", "--model", folder / "m.molscore")
+        assert done.code == 0
+        return list(csv.DictReader(done.out.splitlines()))
+
+    def test_one_flag_trains_trees_on_the_same_folds(self, train, trained, invoke, tmp_path):
+        result = train("--target", "logS", "--block", "catboost", "--seed", "3")
+        assert (result.code, result.out) == (0, "")
+        assert "training 2 experts of 10 trees in 1 process" in result.err
+        ours = read_rows(tmp_path / "m-run" / "oof.csv")
+        theirs = read_rows(trained / "tiny-run" / "oof.csv")
+        assert [(r["row"], r["fold"]) for r in ours] == [(r["row"], r["fold"]) for r in theirs]
+        rows = self.predict(invoke, tmp_path)
+        assert all(r["status"] == "ok" and float(r["pred_logS_sd"]) >= 0 for r in rows)
+        shown = invoke("inspect", "--model", tmp_path / "m.molscore").out
+        assert "block catboost: boosted trees (10 a target) on 217 RDKit descriptors" in shown
+        refused = invoke(
+            *("predict", tmp_path / "in.csv", "--model", tmp_path / "m.molscore"),
+            *("--engine", "torch"),
+        )
+        assert refused.code == 2
+        assert "use --engine onnx" in refused.err
+        evaluated = invoke("evaluate", tmp_path / "in.csv", "--model", tmp_path / "m.molscore")
+        assert evaluated.code == 0
+        out = tmp_path / "m.onnx"
+        assert invoke("export", "--model", tmp_path / "m.molscore", "--output", out).code == 0
+        onnx.checker.check_model(onnx.load(out), full_check=True)
+
+    @pytest.mark.slow
+    def test_a_blend_shows_network_trees_and_both(self, train, invoke, tmp_path: Path) -> None:
+        result = train(
+            *("--blend", "--target", "logS", "--target", "acid", "--width", "8"),
+            *("--epochs", "1"),
+        )
+        assert result.code == 0, result.err
+        assert re.search(
+            r"^logS: graph alone rmse [\d.]+, trees alone rmse [\d.]+; weight of the graph [01]\.",
+            result.err,
+            re.MULTILINE,
+        )
+        metrics = json.loads((tmp_path / "m-run" / "metrics.json").read_text())
+        for target in ("logS", "acid"):
+            assert {"mean", "graph", "trees", "weight"} <= set(metrics[target])
+            assert 0 <= metrics[target]["weight"]["graph"] <= 1
+        rows = self.predict(invoke, tmp_path)
+        assert all(r["status"] == "ok" and 0 <= float(r["pred_acid"]) <= 1 for r in rows)
+        shown = invoke("inspect", "--model", tmp_path / "m.molscore").out
+        assert "blended with boosted trees (10 a target) on 217 RDKit descriptors" in shown
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (("--block", "catboost", "--plan", "4x1@1"), "plan '4x1@1' belongs to a network"),
+            (("--block", "catboost", "--epochs", "3"), "epochs 3 belongs to a network"),
+            (("--block", "catboost", "--blend"), "blend True belongs to a network"),
+            (("--block", "dmpnn"), "iterations 10 belongs to trees"),
+        ],
+    )
+    def test_options_that_would_do_nothing_are_refused(
+        self, train, tmp_path: Path, options: tuple[str, ...], words: str
+    ) -> None:
+        result = train("--target", "logS", *options)
+        assert result.code == 2
+        assert words in result.err
+        assert not (tmp_path / "m-run").exists()
