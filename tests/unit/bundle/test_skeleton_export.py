@@ -18,6 +18,7 @@ from molscore.bundle.onnx_session import open_session
 from molscore.bundle.signature import input_ports, output_port
 from molscore.bundle.tensors import TensorSpec
 from molscore.bundle.tracing import TRACED_SIZES, example_arrays
+from molscore.bundle.trees import tree_skeleton
 from molscore.errors import ExportError
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig

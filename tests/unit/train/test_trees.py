@@ -273,3 +273,9 @@ def test_the_trees_of_a_blend_are_those_of_the_block(finished, tmp_path):
     again, said = run(tmp_path, folder / "table.csv", ModelConfig(width=8, blend=True), resume=True)
     assert "resuming: 3 of 4 experts are done" in said
     assert again.metrics == blended.metrics
+
+
+def test_trees_have_no_device_but_the_cpu(tmp_path):
+    with pytest.raises(ConfigError, match="--device cuda belongs to a network"):
+        run(tmp_path, device="cuda")
+    assert not (tmp_path / "run").exists()
