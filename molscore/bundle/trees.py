@@ -52,7 +52,8 @@ NEVER: Final = float(np.finfo(np.float32).max)
 
 _IR_VERSION: Final = 10
 _FLOAT, _INT64 = 1, 7  # onnx.TensorProto.DataType
-_CHUNK: Final = 256
+_ANSWERS: Final = 1 << 21
+"""Answers to questions held at a time while trees are evaluated; a molecule has thousands."""
 
 TreeArrays = Mapping[str, NDArray[Any]]
 
@@ -78,12 +79,13 @@ def evaluate_trees(arrays: TreeArrays, x: NDArray[np.float32]) -> NDArray[np.flo
     n_targets, n_trees = len(arrays[SHIFT]), arrays[VALUES].shape[1]
     powers, trees = 2 ** np.arange(DEPTH)[:, None], np.arange(n_trees)
     out = np.empty((len(x), n_targets))
-    for start in range(0, len(x), _CHUNK):  # a row takes tens of kilobytes on the way
-        part = x[start : start + _CHUNK]
+    n_rows = max(1, _ANSWERS // (DEPTH * n_trees))
+    for start in range(0, len(x), n_rows):
+        part = x[start : start + n_rows]
         above = part[:, arrays[FEATURE]] > arrays[THRESHOLD]
         leaf = (above.reshape(len(part), DEPTH, n_trees) * powers).sum(axis=1)
         found = arrays[VALUES][leaf, trees].reshape(len(part), n_targets, -1)
-        out[start : start + _CHUNK] = found.sum(axis=2, dtype=np.float64)
+        out[start : start + n_rows] = found.sum(axis=2, dtype=np.float64)
     return out + arrays[SHIFT]
 
 

@@ -270,6 +270,7 @@ def test_the_trees_of_a_blend_are_those_of_the_block(finished, tmp_path):
     assert result.metrics["y"]["mean"] == blended.metrics["y"]["trees"]["mean"]
     # All but one expert are done: the network of the second fold.
     (tmp_path / "run" / "experts" / "expert-001.safetensors").unlink()
+    blended.bundle.unlink()
     again, said = run(tmp_path, folder / "table.csv", ModelConfig(width=8, blend=True), resume=True)
     assert "resuming: 3 of 4 experts are done" in said
     assert again.metrics == blended.metrics
