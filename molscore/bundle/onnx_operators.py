@@ -62,10 +62,10 @@ OPERATORS: Final[dict[str, Operator]] = {
     "Exp": _UNARY,
     "Expand": _BINARY,
     "Gather": Operator(inputs=(2, 2), attributes={"axis": _AXIS}),
-    "GatherND": Operator(inputs=(2, 2), attributes={"batch_dims": frozenset({0})}),
     "GatherElements": Operator(
         inputs=(2, 2), attributes={"axis": frozenset({0})}, required=("axis",)
     ),
+    "GatherND": Operator(inputs=(2, 2), attributes={"batch_dims": frozenset({0})}),
     "Gemm": Operator(
         inputs=(2, 3),
         attributes={"alpha": _SLOPE, "beta": _SLOPE, "transA": frozenset({0}), "transB": _FLAG},

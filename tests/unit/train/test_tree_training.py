@@ -276,6 +276,23 @@ def test_the_trees_of_a_blend_are_those_of_the_block(finished, tmp_path):
     assert again.metrics == blended.metrics
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "model", [{"block": "mlp"}, {"descriptors": "rdkit"}], ids=["mlp", "head with descriptors"]
+)
+def test_a_network_with_descriptors_is_blended_too(tmp_path, model):
+    result, _ = run(tmp_path, model=ModelConfig(width=8, blend=True, **model))
+    bundle = load_bundle(result.bundle)
+    done = predict_chunk(list(VARIED), 0, bundle, OnnxEngine(bundle))
+    assert set(done.status) == {"ok"}
+
+
+def test_trees_cannot_do_without_descriptors():
+    assert ModelConfig(block="catboost").descriptors == "rdkit"
+    with pytest.raises(ConfigError, match="cannot do without"):
+        ModelConfig(block="catboost", descriptors="none")
+
+
 def test_trees_have_no_device_but_the_cpu(tmp_path):
     with pytest.raises(ConfigError, match="--device cuda belongs to a network"):
         run(tmp_path, device="cuda")
