@@ -31,6 +31,7 @@ from molscore.train.config import TrainConfig
 from molscore.train.data import TrainingData
 from molscore.train.expert import ExpertTrainer
 from molscore.train.prepare import prepare
+from molscore.train.trees import train_trees
 
 HERE: Final = Path(__file__).resolve().parent
 RESULTS: Final = HERE / "cells.csv"
@@ -89,7 +90,7 @@ def start_worker() -> None:
 def load(cell: Cell, cache: Path) -> TrainingData:
     """Return the data set, with descriptors where the model takes them."""
     data = TrainingData.load(cache)
-    if cell.model.descriptors == "none":
+    if not cell.model.takes_descriptors:
         data = TrainingData(**{**vars(data), "descriptors": None})
     return data
 
@@ -99,7 +100,7 @@ def train_cell(cell: Cell, cache: Path) -> tuple[Result, list[float]]:
     data = load(cell, cache)
     config = TrainConfig(seed=cell.seed, folds=int(data.folds.max()) + 1)
     if cell.model.block == "catboost":
-        return train_trees(cell, data, config)
+        return train_boosted(cell, data, config), []
     trainer = ExpertTrainer(data, cell.model, config, cell.fold)
     curve, seconds = [], 0.0
     while trainer.epoch < config.epochs:
@@ -112,15 +113,12 @@ def train_cell(cell: Cell, cache: Path) -> tuple[Result, list[float]]:
     return result(cell, rmse, mae, trainer.model.n_parameters(), seconds), curve
 
 
-def train_trees(cell: Cell, data: TrainingData, config: TrainConfig) -> tuple[Result, list[float]]:
+def train_boosted(cell: Cell, data: TrainingData, config: TrainConfig) -> Result:
     """Train CatBoost on the same rows."""
-    from molscore.train.trees import TreeTrainer  # noqa: PLC0415 (an optional extra)
-
     began = time.process_time()
-    done = TreeTrainer(data, config, cell.fold).result()
+    done, _ = train_trees(data, config, cell.fold)
     seconds = time.process_time() - began
-    rmse, mae = score(data, done.rows, done.predictions)
-    return result(cell, rmse, mae, 0, seconds), []
+    return result(cell, *score(data, done.rows, done.predictions), 0, seconds)
 
 
 def score(data: TrainingData, rows: Any, predictions: Any) -> tuple[float, float]:
