@@ -80,11 +80,12 @@ def prepare(
     rows = np.array([m.row for m in used], dtype=np.int64)
     keys = tuple(structure_key(m) for m in used)
     _check_enough(table, keys, failures, labelled)
-    warnings = _repeat_warnings(keys, values[rows], table)
+    warnings: list[str] = []
     if folds is None:
         fold_of, n_used = _make_folds(used, keys, table, split, n_folds, seed, warnings)
     else:
         fold_of, n_used = _given_folds(folds[rows], keys, n_folds, warnings), n_folds
+    warnings = _repeat_warnings(keys, values[rows], fold_of, table) + warnings
     warnings += _target_warnings(table, values[rows], fold_of)
     _check_every_expert_learns(table, values[rows], fold_of)
     data = TrainingData(
@@ -158,7 +159,10 @@ def _check_enough(
 
 
 def _repeat_warnings(
-    keys: Sequence[str], values: NDArray[np.float64], table: LabelledTable
+    keys: Sequence[str],
+    values: NDArray[np.float64],
+    folds: NDArray[np.int64],
+    table: LabelledTable,
 ) -> list[str]:
     """Say how many structures occur more than once, and in how many their labels disagree."""
     repeated = {key for key, n in Counter(keys).items() if n > 1}
@@ -169,9 +173,10 @@ def _repeat_warnings(
         if key in repeated:
             groups.setdefault(key, []).append(i)
     rows = sum(map(len, groups.values()))
+    together = (folds >= 0).any() and count_crossing(keys, folds) == 0
     said = [
-        f"{rows} rows hold {len(repeated)} structures more than once; each structure stays "
-        "within one fold"
+        f"{rows} rows hold {len(repeated)} structures more than once"
+        + "; each structure stays within one fold" * bool(together)
     ]
     for t, target in enumerate(table.targets):
         differ = 0
