@@ -21,12 +21,12 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from cells import TABLES, Cell, label
+from cells import FOLDS, TABLES, Cell, label
 
 from molscore.chem.policy import ChemPolicy
 from molscore.cpus import available_cpus
 from molscore.data.targets import read_labelled
-from molscore.stats.metrics import regression_metrics
+from molscore.stats.metrics import Metrics, classification_metrics, regression_metrics
 from molscore.train.config import TrainConfig
 from molscore.train.data import TrainingData
 from molscore.train.expert import ExpertTrainer
@@ -45,8 +45,9 @@ class Result:
     """What one cell gave.
 
     Attributes:
-        rmse: on the held-out fold, in the unit of the target.
+        rmse: on the held-out fold, in the unit of the target; None for a class.
         mae: likewise.
+        roc_auc: on the held-out fold; None for a number.
         parameters: trained numbers of the model.
         seconds: of the processor, spent in training alone: without start-up and without looking
             at the held-out error.
@@ -56,29 +57,44 @@ class Result:
     model: str
     seed: int
     fold: int
-    rmse: float
-    mae: float
+    rmse: float | None
+    mae: float | None
+    roc_auc: float | None
     parameters: int
     seconds: float
 
 
-def prepare_esol(table: Path, folds_file: Path, cache: Path) -> None:
-    """Featurise ESOL, descriptors included, and keep it for the workers."""
-    if cache.exists():
+def prepare_dataset(name: str, table: Path, folds_file: Path | None) -> None:
+    """Featurise a data set, descriptors included, and keep it for the workers.
+
+    Args:
+        name: of the data set.
+        table: with SMILES and one target.
+        folds_file: the fold of every row (columns row, fold); random folds without.
+    """
+    if cached(name).exists():
         return
-    with folds_file.open(encoding="utf-8-sig", newline="") as file:
-        fold_of = {int(r["row"]): int(r["fold"]) for r in csv.DictReader(file)}
+    folds = None
+    if folds_file is not None:
+        with folds_file.open(encoding="utf-8-sig", newline="") as file:
+            fold_of = {int(r["row"]): int(r["fold"]) for r in csv.DictReader(file)}
+        folds = np.array([fold_of[i] for i in range(len(fold_of))])
     prepared = prepare(
         read_labelled(table),
         policy=ChemPolicy(),
-        split="file",
-        n_folds=5,
+        split="random" if folds is None else "file",
+        n_folds=FOLDS,
         seed=0,
         descriptors=True,
-        folds=np.array([fold_of[i] for i in range(len(fold_of))]),
+        folds=folds,
     )
-    cache.parent.mkdir(exist_ok=True)
-    prepared.data.save(cache)
+    cached(name).parent.mkdir(exist_ok=True)
+    prepared.data.save(cached(name))
+
+
+def cached(name: str) -> Path:
+    """Return where a featurised data set is kept."""
+    return HERE / ".cache" / f"{name}.safetensors"
 
 
 def start_worker() -> None:
@@ -87,17 +103,17 @@ def start_worker() -> None:
     torch.use_deterministic_algorithms(True)
 
 
-def load(cell: Cell, cache: Path) -> TrainingData:
+def load(cell: Cell) -> TrainingData:
     """Return the data set, with descriptors where the model takes them."""
-    data = TrainingData.load(cache)
+    data = TrainingData.load(cached(cell.dataset))
     if not cell.model.takes_descriptors:
         data = TrainingData(**{**vars(data), "descriptors": None})
     return data
 
 
-def train_cell(cell: Cell, cache: Path) -> tuple[Result, list[float]]:
+def train_cell(cell: Cell) -> tuple[Result, list[float]]:
     """Train one cell; return its result and the held-out RMSE at every look."""
-    data = load(cell, cache)
+    data = load(cell)
     config = TrainConfig(seed=cell.seed, folds=int(data.folds.max()) + 1)
     if cell.model.block == "catboost":
         return train_boosted(cell, data, config), []
@@ -108,9 +124,10 @@ def train_cell(cell: Cell, cache: Path) -> tuple[Result, list[float]]:
         trainer.run_epoch()
         seconds += time.process_time() - began
         if trainer.epoch % LOOK_EVERY == 0:
-            curve.append(score(data, trainer.held_out, trainer.predict(trainer.held_out))[0])
-    rmse, mae = score(data, trainer.held_out, trainer.result().predictions)
-    return result(cell, rmse, mae, trainer.model.n_parameters(), seconds), curve
+            looked = score(data, trainer.held_out, trainer.predict(trainer.held_out))
+            curve += [looked["rmse"]] if looked["rmse"] is not None else []
+    metrics = score(data, trainer.held_out, trainer.result().predictions)
+    return result(cell, metrics, trainer.model.n_parameters(), seconds), curve
 
 
 def train_boosted(cell: Cell, data: TrainingData, config: TrainConfig) -> Result:
@@ -118,26 +135,32 @@ def train_boosted(cell: Cell, data: TrainingData, config: TrainConfig) -> Result
     began = time.process_time()
     done, _ = train_trees(data, config, cell.fold)
     seconds = time.process_time() - began
-    return result(cell, *score(data, done.rows, done.predictions), 0, seconds)
+    return result(cell, score(data, done.rows, done.predictions), 0, seconds)
 
 
-def score(data: TrainingData, rows: Any, predictions: Any) -> tuple[float, float]:
-    """Return RMSE and MAE of predictions on rows."""
-    metrics = regression_metrics(data.values[rows, 0], predictions[:, 0].astype(float))
-    if metrics["rmse"] is None or metrics["mae"] is None:
-        raise SystemExit("a fold without labels, or a model without a finite error")
-    return metrics["rmse"], metrics["mae"]
+def score(data: TrainingData, rows: Any, outputs: Any) -> Metrics:
+    """Return the scores of a model's outputs on rows."""
+    y, p = data.values[rows, 0], outputs[:, 0].astype(float)
+    if data.is_class[0]:
+        return classification_metrics(y, 1.0 / (1.0 + np.exp(-p))) | {"rmse": None, "mae": None}
+    return regression_metrics(y, p) | {"roc_auc": None}
 
 
-def result(cell: Cell, rmse: float, mae: float, parameters: int, seconds: float) -> Result:
+def result(cell: Cell, metrics: Metrics, parameters: int, seconds: float) -> Result:
     """Return the line of a cell."""
+
+    def rounded(name: str) -> float | None:
+        value = metrics[name]
+        return None if value is None else round(value, 5)
+
     return Result(
         dataset=cell.dataset,
         model=label(cell.model),
         seed=cell.seed,
         fold=cell.fold,
-        rmse=round(rmse, 5),
-        mae=round(mae, 5),
+        rmse=rounded("rmse"),
+        mae=rounded("mae"),
+        roc_auc=rounded("roc_auc"),
         parameters=parameters,
         seconds=round(seconds, 2),
     )
@@ -149,9 +172,7 @@ def read_done() -> set[tuple[str, str, int, int]]:
         return set()
     with RESULTS.open(encoding="utf-8", newline="") as file:
         return {
-            (r["dataset"], r["model"], int(r["seed"]), int(r["fold"]))
-            for r in csv.DictReader(file)
-            if r["seconds"]
+            (r["dataset"], r["model"], int(r["seed"]), int(r["fold"])) for r in csv.DictReader(file)
         }
 
 
@@ -191,13 +212,16 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=available_cpus(), help="processes")
     options = parser.parse_args()
 
-    cache = HERE / ".cache" / "esol.safetensors"
-    prepare_esol(options.esol, options.folds, cache)
     cells = list(waiting(options.tables, options.seeds))
+    for name in sorted({cell.dataset for cell in cells}):
+        if name == "esol":
+            prepare_dataset(name, options.esol, options.folds)
+        else:
+            prepare_dataset(name, HERE / ".cache" / f"{name}.csv", None)
     os.environ["OMP_NUM_THREADS"] = "1"
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.workers, context, start_worker) as pool:
-        futures = {pool.submit(train_cell, cell, cache): cell for cell in cells}
+        futures = {pool.submit(train_cell, cell): cell for cell in cells}
         for n, future in enumerate(as_completed(futures), 1):
             line, curve = future.result()
             append(RESULTS, list(asdict(line)), list(asdict(line).values()))

@@ -33,19 +33,26 @@ class Row:
     """One architecture on one data set.
 
     Attributes:
-        rmse: [n_seeds, n_folds].
+        rmse: [n_seeds, n_folds]; ROC-AUC for a class.
         seconds: mean over the trainings.
         parameters: of one expert.
+        is_auc: whether the scores are ROC-AUCs, of which more is better.
     """
 
     rmse: Floats
     seconds: float
     parameters: int
+    is_auc: bool = False
 
     @property
     def mean(self) -> float:
         """Mean over seeds and folds."""
         return float(self.rmse.mean())
+
+    @property
+    def cost(self) -> float:
+        """The mean, or one minus it where more is better."""
+        return 1.0 - self.mean if self.is_auc else self.mean
 
 
 def read_rows() -> dict[tuple[str, str], Row]:
@@ -63,9 +70,10 @@ def read_rows() -> dict[tuple[str, str], Row]:
             continue
         cells = [[folds[f] for f in range(FOLDS)] for folds in whole]
         rows[key] = Row(
-            rmse=np.array([[float(c["rmse"]) for c in line] for line in cells]),
+            rmse=np.array([[float(c["rmse"] or c["roc_auc"]) for c in line] for line in cells]),
             seconds=float(np.mean([float(c["seconds"]) for line in cells for c in line])),
             parameters=int(cells[0][0]["parameters"]),
+            is_auc=not cells[0][0]["rmse"],
         )
     return rows
 
@@ -86,7 +94,7 @@ def lines_of(table: Table, rows: dict[tuple[str, str], Row]) -> list[list[str]]:
     """Return the cells of a table's lines, best first within what is there."""
     labels = [label(model) for model in table.models]
     there = [name for name in labels if (table.dataset, name) in rows]
-    there.sort(key=lambda name: rows[table.dataset, name].mean)
+    there.sort(key=lambda name: rows[table.dataset, name].cost)
     lines = []
     for name in there:
         row = rows[table.dataset, name]
