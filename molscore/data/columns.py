@@ -16,6 +16,12 @@ from molscore.errors import ConfigError, InputError
 _WEAK_NAMES: Final = frozenset(
     {"smi", "structure", "structures", "mol", "molecule", "compound", "drug", "ligand", "cxsmiles"}
 )
+# Other names that head a list of molecules.
+_LIST_NAMES: Final = frozenset(
+    {"name", "names", "id", "ids", "title", "label", "key", "cas", "inchi", "inchikey", "query"}
+    | {"mols", "molecules", "compounds", "drugs", "ligands", "compoundname", "compoundid"}
+    | {"molid", "molname", "moleculeid", "moleculename", "input"}
+)
 _TOKEN: Final = re.compile(
     r"""(?P<bracket>\[[^\[\]\s]+\])
       | (?P<atom>Br|Cl|[BCNOPSFI]|\*)
@@ -85,6 +91,12 @@ def is_smiles_name(name: str) -> bool:
     words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.strip()).casefold())
     known = {"smiles", "smile", "cansmiles", "isosmiles", "canonicalsmiles", "isomericsmiles"}
     return bool(known & set(words)) and len(name) <= 60
+
+
+def is_header_word(name: str) -> bool:
+    """Whether a cell above a list of molecules is a usual name of a column."""
+    plain = plain_name(name)
+    return plain in _WEAK_NAMES or plain in _LIST_NAMES or is_smiles_name(name)
 
 
 def is_header(first: Sequence[str], rest: Sequence[Sequence[str]]) -> tuple[bool, str | None]:
@@ -231,6 +243,13 @@ def find_smiles_column(
         return good[0], "content", note
     if good:
         raise _ambiguous(table, [columns[i] for i in good])
+    if not named:
+        first = " ".join(cell for cell in rows[0] if cell) if rows else ""
+        raise InputError(
+            f"{table}: no column holds values that look like SMILES; the first line is "
+            f"{first[:60]!r}. Where the first column does, say so: --format smi, or "
+            "--smiles-column 1"
+        )
     raise InputError(
         f"{table}: no column is called SMILES and none holds values that look like SMILES. "
         f"The columns are {list_names(columns)}; name one with --smiles-column"

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from molscore.data.cells import cell_text
-from molscore.data.columns import is_header, is_smiles_name, smiles_shares
+from molscore.data.columns import (
+    is_header,
+    is_header_word,
+    is_smiles_name,
+    is_word,
+    smiles_shares,
+)
 from molscore.data.layout import choose_layout
 from molscore.data.records import (
     RawRecord,
@@ -18,9 +24,12 @@ from molscore.data.records import (
     no_records,
 )
 from molscore.data.streams import ByteSource, as_text, open_source
+from molscore.data.values import is_number_like
 from molscore.errors import ConfigError, InputError
 
 SAMPLE_RECORDS: Final = 200
+MAX_ABOVE: Final = 20
+"""Records looked at for column names below a title."""
 _TEXT_FORMATS: Final = ("csv", "tsv", "smi")
 
 
@@ -127,6 +136,11 @@ def _detect_format(source: ByteSource, options: TableOptions) -> str:
         )
     start = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     is_block = b"V2000" in start[:400] or b"V3000" in start[:400] or b"\nM  END" in start
+    if extension in {".sdf", ".sd", ".mol"} and start.strip() and not is_block:
+        raise InputError(
+            f"{source.name} is not an SDF, as its name says: it begins without a mol block; "
+            "--format csv reads it as a table of text"
+        )
     if extension in {".sdf", ".sd", ".mol"} or (is_block and b"\n" in start):
         return "sdf"
     return "csv"
@@ -164,11 +178,18 @@ def build_rows(
     sample = list(islice(raw, SAMPLE_RECORDS))
     if not sample:
         raise no_records(name)
-    fields = [record.fields for record in sample if record.fields]
     notes: tuple[str, ...] = ()
+    if options.header == "auto" and (n_above := _lines_above_header(sample)):
+        above = " ".join(cell.strip() for cell in sample[0].fields).strip()[:60]
+        notes = (f"left out: what stands above the column names, from {above!r} on",)
+        sample = sample[n_above:]
+    fields = [record.fields for record in sample if record.fields]
     if options.header == "auto":
         named, note = is_header(fields[0], fields[1:])
-        notes = (note,) if note else ()
+        if note and info.format == "smi" and not any(map(is_header_word, fields[0])):
+            # In a list, an unknown word is more likely a SMILES that cannot be read.
+            named, note = False, None
+        notes += (note,) if note else ()
     else:
         named = options.header == "yes"
     if named:
@@ -182,15 +203,42 @@ def build_rows(
     found = TableInfo(**{**vars(info), "header": named, "notes": info.notes + notes})
     fitted = [fit_fields(record, len(columns), info.separator).fields for record in body]
     records = number_records(chain(body, raw), len(columns), info.separator)
-    first = _is_list_of_smiles(columns, fitted, named=named) if info.format == "smi" else False
+    first = info.format == "smi" and _is_list_of_smiles(
+        columns, fitted, named=named, said=options.format == "smi"
+    )
     return RowSet(name, columns, named, fitted, records, found, close, 0 if first else None)
 
 
-def _is_list_of_smiles(columns: list[str], rows: list[list[str]], *, named: bool) -> bool:
-    """Whether the first column holds the SMILES, even if the names could be read as SMILES."""
+def _lines_above_header(sample: list[RawRecord]) -> int:
+    """Count the titles and comments above the column names, where those are beyond doubt."""
+    for k, record in enumerate(sample[:MAX_ABOVE]):
+        cells = [cell for cell in record.fields if cell.strip()]
+        if len(cells) > 1 or any(map(is_smiles_name, cells)):
+            rest = [other.fields for other in sample[k + 1 :] if other.fields]
+            if is_header(record.fields, rest) == (True, None):
+                return k
+        title = len(cells) == 1 and is_word(cells[0])
+        if cells and not title and not cells[0].lstrip().startswith("#"):
+            return 0
+    return 0
+
+
+def _is_list_of_smiles(
+    columns: list[str], rows: list[list[str]], *, named: bool, said: bool
+) -> bool:
+    """Whether the first column holds the SMILES, even if the names could be read as SMILES.
+
+    Also where none can be read, if the user said that it is a list, or if its cells are more
+    like broken SMILES than like words or numbers.
+    """
     if named and any(map(is_smiles_name, columns)):
         return False
-    return smiles_shares(rows, 1)[0] >= 0.5
+    shares = smiles_shares(rows, len(columns))
+    if shares[0] >= 0.5 or said:
+        return True
+    cells = [row[0] for row in rows if row[0].strip()]
+    broken = sum(not is_word(cell) and not is_number_like(cell) for cell in cells)
+    return max(shares) < 0.5 and 2 * broken >= len(cells) > 0
 
 
 def _has_names(fields: list[list[str]], options: TableOptions) -> bool:

@@ -138,7 +138,7 @@ class TestUsageErrors:
             ("train x --output m --epochs many", "--epochs"),
             ("train x --output m --epochs 0", "epochs"),
             ("train x --output m --plan 0x4", "plan"),
-            ("train x --output m --block gcn", "dmpnn"),
+            ("train x --output m --block resnet", "dmpnn"),
             ("train x --output m --split by-luck", "by-luck"),
             ("train x --output m --salts none", "parent"),
             ("train x --output m --header maybe", "auto"),

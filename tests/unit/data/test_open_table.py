@@ -51,6 +51,47 @@ def feed_stdin(monkeypatch, content: bytes) -> io.BytesIO:
 # --- header or none -----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("text", ["C1CC oops\n", "CC( mol1\n", "C1CC a\nC1CC b c\n", "C1CC\n"])
+def test_a_list_of_broken_smiles_alone_is_a_list(opened, text):
+    assert opened.smiles(text) == [line.split(" ")[0] for line in text.splitlines()]
+
+
+def test_words_are_smiles_only_where_the_format_says_so(opened):
+    with pytest.raises(InputError, match="the first line is 'xyz mol1'.*--format smi"):
+        opened("xyz mol1\n")
+    assert opened.smiles("xyz mol1\n", format="smi") == ["xyz"]
+    assert opened.smiles("xyz mol1\n", smiles_column="1") == ["xyz"]
+
+
+@pytest.mark.parametrize("text", ["foo\nbar\nCCO\n", "foo\nCCO\n"])
+def test_an_unknown_word_above_a_list_is_a_record(opened, text):
+    assert opened.smiles(text) == text.split()
+
+
+@pytest.mark.parametrize("word", ["name", "compound", "SMILES", "Molecule ID"])
+def test_a_usual_word_above_a_list_is_its_header(opened, word):
+    assert opened.smiles(f"{word}\nCCO\nCCC\n") == ["CCO", "CCC"]
+
+
+@pytest.mark.parametrize(
+    "above",
+    ["Lab book 7\n", "Lab book 7\n\n", "# exported, today\n# by, me\n", "Solubility,,\n\n"],
+)
+def test_titles_and_comments_above_the_column_names_are_left_out(opened, above):
+    reader, records = opened(f"{above}id,smiles,logS\n1,CCO,0.5\n2,CCC,-2\n", "t.csv")
+    assert reader.columns == ["id", "smiles", "logS"]
+    assert [record.fields for record in records] == [["1", "CCO", "0.5"], ["2", "CCC", "-2"]]
+    (note,) = reader.info.notes
+    assert note.startswith("left out: what stands above the column names")
+
+
+def test_a_first_molecule_without_a_value_is_no_title(opened):
+    reader, records = opened("CCO,\nCCC,1\nCCN,2\n", "t.csv")
+    assert len(records) == 3
+    reader, records = opened("oops,\nCCC,1\nCCN,2\n", "t.csv")
+    assert len(records) + reader.info.header == 3
+
+
 def test_a_list_without_header_keeps_its_first_molecule(opened):
     reader, records = opened("CCO\nCCN\nCCC\n")
     assert reader.columns == ["smiles"]

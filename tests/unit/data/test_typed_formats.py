@@ -267,7 +267,16 @@ def test_the_last_block_may_go_without_its_end(tmp_path):
 
 def test_an_sdf_without_ends_is_refused_in_bounded_memory(tmp_path):
     (tmp_path / "t.sdf").write_text(
-        "x" * 1000 + "\n" + ("y" * 999 + "\n") * (MAX_BLOCK_CHARS // 1000)
+        "a\n b\n\n  0  0  0     0  0            999 V2000\n"
+        + ("y" * 999 + "\n") * (MAX_BLOCK_CHARS // 1000 + 1)
     )
     with pytest.raises(InputError, match=r"line 1: a record of more than .* \$\$\$\$ missing"):
         read(tmp_path / "t.sdf")
+
+
+def test_a_table_that_is_called_an_sdf_is_refused(tmp_path):
+    (tmp_path / "t.sdf").write_text("smiles,y\nCCO,1\n")
+    with pytest.raises(InputError, match="not an SDF, as its name says"):
+        open_table(tmp_path / "t.sdf")
+    with open_table(tmp_path / "t.sdf", TableOptions(format="csv")) as table:
+        assert [record.fields for record in table] == [["CCO", "1"]]
