@@ -57,7 +57,7 @@ def test_a_list_of_broken_smiles_alone_is_a_list(opened, text):
 
 
 def test_words_are_smiles_only_where_the_format_says_so(opened):
-    with pytest.raises(InputError, match="the first line is 'xyz mol1'.*--format smi"):
+    with pytest.raises(InputError, match=r"the first line is 'xyz mol1'.*--format smi"):
         opened("xyz mol1\n")
     assert opened.smiles("xyz mol1\n", format="smi") == ["xyz"]
     assert opened.smiles("xyz mol1\n", smiles_column="1") == ["xyz"]
