@@ -15,7 +15,7 @@ from molscore.data.targets import LabelledTable
 from molscore.train.folder import RunConfig
 from molscore.train.prepare import Prepared
 
-PACKAGES: Final = ("molscore", "torch", "rdkit", "numpy", "onnx", "onnxruntime", "catboost")
+PACKAGES: Final = ("molscore", "torch", "rdkit", "numpy", "onnx", "onnxruntime")
 
 
 def build_manifest(
@@ -35,7 +35,7 @@ def build_manifest(
         "config": config.train.used_by(config.model),
         "warnings": list(prepared.warnings),
         "notes": list(table.notes),
-        "environment": _environment(),
+        "environment": _environment(("catboost",) if config.model.has_trees else ()),
     }
     return Manifest(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -52,9 +52,9 @@ def build_manifest(
     )
 
 
-def _environment() -> dict[str, str]:
+def _environment(extra: tuple[str, ...]) -> dict[str, str]:
     versions = {"python": platform.python_version(), "machine": platform.machine()}
-    for package in PACKAGES:
+    for package in PACKAGES + extra:
         try:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
