@@ -13,7 +13,7 @@ from molscore.nn.config import ModelConfig
 from molscore.score.plan import PLAN_NAMES
 
 FOLDS: Final = 5
-PLANS: Final = ("native", "residual", "skip05", "score")
+PLANS: Final = ("score", "native", "skip05", "residual")
 GRAPH_BLOCKS: Final = (
     *("dmpnn", "attentivefp", "gcn", "gat"),
     *("gatv2", "gine", "mpnn", "transformer"),
@@ -103,7 +103,7 @@ TABLES: Final = (
     Table(
         "leaderboard",
         "All graph families under four depth plans, virtual-node pooling",
-        tuple(m for block in GRAPH_BLOCKS for m in _each(block, *PLANS)),
+        tuple(ModelConfig(block=b, plan=plan) for plan in PLANS for b in GRAPH_BLOCKS),
         paper={"dmpnn skip05": "0.533 +- 0.04", "gcn score": "0.562"},
     ),
     Table(
