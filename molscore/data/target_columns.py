@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
+from molscore.data.classes import detect_classes
 from molscore.data.columns import find_column, list_names
-from molscore.data.values import detect_classes, is_gap, is_integer_like, is_number_like
+from molscore.data.values import is_gap, is_integer_like, is_number_like
 from molscore.errors import ConfigError, InputError
 
 # Words of column names. A name is split at blanks, marks and humps, and matched word by word.
@@ -47,6 +48,7 @@ def choose_targets(
     smiles_index: int,
     requested: Sequence[str] | None = None,
     *,
+    classes: bool = False,
     table: str = "the table",
 ) -> list[int]:
     """Choose the target columns.
@@ -56,6 +58,7 @@ def choose_targets(
         cells: the cells of each column, length d; a sample is enough.
         smiles_index: position of the SMILES column.
         requested: names the user gives, each matched by `columns.find_column`; None to choose.
+        classes: whether classes are looked for; odd cells among them do not matter then.
         table: what to call the table in a message.
 
     Returns:
@@ -68,7 +71,9 @@ def choose_targets(
     """
     if requested:
         return _requested(columns, smiles_index, requested, table)
-    candidates = [i for i in range(len(columns)) if i != smiles_index and _holds_values(cells[i])]
+    candidates = [
+        i for i in range(len(columns)) if i != smiles_index and _holds_values(cells[i], classes)
+    ]
     if not candidates:
         raise InputError(
             f"{table}: no column holds numbers or two classes, so there is no target. "
@@ -100,10 +105,10 @@ def _requested(
     return chosen
 
 
-def _holds_values(cells: Sequence[str]) -> bool:
+def _holds_values(cells: Sequence[str], classes: bool) -> bool:
     present = [cell for cell in cells if not is_gap(cell)]
     n_numbers = sum(is_number_like(cell) for cell in present)
-    return n_numbers > 0.5 * len(present) or detect_classes(cells) is not None
+    return n_numbers > 0.5 * len(present) or detect_classes(cells, strict=not classes) is not None
 
 
 def _set_aside(name: str, cells: Sequence[str]) -> bool:

@@ -9,19 +9,15 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from molscore.data.classes import parse_class
 from molscore.data.columns import find_column
 from molscore.data.endpoints import Target, TargetKind, Transform, Values
 from molscore.data.names import free_names
 from molscore.data.records import Record, TableInfo, TableOptions, TableReader
 from molscore.data.tables import open_frame, open_table
 from molscore.data.target_columns import choose_targets
-from molscore.data.values import (
-    Decimal,
-    detect_classes,
-    detect_decimals,
-    parse_class,
-    parse_number,
-)
+from molscore.data.target_settings import TargetSettings, announce_targets
+from molscore.data.values import Decimal, detect_decimals, parse_number
 from molscore.errors import ConfigError, InputError
 
 __all__ = [
@@ -130,14 +126,15 @@ def read_labelled(
         targets: names of the target columns, or targets of a model, whose kind, unit and
             transform then hold; None to choose (`target_columns.choose_targets`).
         kind: of targets given by name; `auto` takes a column of two classes
-            (`values.detect_classes`) as classification.
+            (`classes.detect_classes`) as classification.
         transform: of regression targets given by name; classes have none.
         unit: of targets given by name.
         note: of targets given by name.
 
     Raises:
         ConfigError: if the target is ambiguous, or options do not fit.
-        InputError: if the table cannot be read, has no record, or a target has no value.
+        InputError: if the table cannot be read, has no record, a target has no value, or it is
+            to hold classes and which they are is not clear.
     """
     is_path = isinstance(path, str | Path)
     with open_table(path, options) if is_path else open_frame(path, options) as reader:
@@ -153,20 +150,25 @@ def read_labelled(
     cells = _columns_of(usable, len(reader.columns))
     requested = [t.name if isinstance(t, Target) else t for t in targets] if targets else None
     chosen = choose_targets(
-        reader.columns, cells, reader.smiles_index, requested, table=reader.name
+        reader.columns,
+        cells,
+        reader.smiles_index,
+        requested,
+        classes=kind == "classification",
+        table=reader.name,
     )
-    notes = list(reader.info.notes)
-    if not requested:
-        notes.append(f"the target is {reader.columns[chosen[0]].strip()!r}; --target names another")
-    settings = _Settings(kind, transform, unit, note)
+    cells = [cells[index] for index in chosen]
+    decimals = _decimals(cells, options)
+    settings = TargetSettings(reader.name, kind, transform, unit, note)
     made = [
-        settings.make(reader.columns[index].strip() or f"column_{index + 1}", cells[index])
-        for index in chosen
+        settings.make(reader.columns[index].strip() or f"column_{index + 1}", texts, decimal)
+        for index, texts, decimal in zip(chosen, cells, decimals, strict=True)
     ]
+    notes = list(reader.info.notes) + announce_targets(made, targets)
     made = [t if isinstance(t, Target) else made[k] for k, t in enumerate(targets or made)]
     _check_transform(reader.name, transform, made)
     values, rejected = _read_values(
-        usable, len(records), made, [cells[index] for index in chosen], options
+        usable, len(records), made, cells, decimals, given=options.decimal != "auto"
     )
     mark = reader.info.separator or " "
     rejected += [
@@ -197,24 +199,10 @@ def read_labelled(
     )
 
 
-@dataclass(frozen=True)
-class _Settings:
-    """What holds for targets given by name."""
-
-    kind: Literal["auto", "regression", "classification"]
-    transform: Transform
-    unit: str
-    note: str
-
-    def make(self, name: str, texts: Sequence[str]) -> Target:
-        classes = detect_classes(texts) if self.kind != "regression" else None
-        if self.kind == "classification" and classes is None:
-            classes = ("0", "1")
-        if classes is None:
-            return Target(name=name, unit=self.unit, transform=self.transform, note=self.note)
-        return Target(
-            name=name, kind="classification", unit=self.unit, note=self.note, classes=classes
-        )
+def _decimals(cells: Sequence[Sequence[str]], options: TableOptions) -> list[Decimal]:
+    if options.decimal == "auto":
+        return detect_decimals(cells)
+    return [options.decimal] * len(cells)
 
 
 def _columns_of(records: Sequence[Record], n_columns: int) -> list[list[str]]:
@@ -234,17 +222,16 @@ def _read_values(
     n_records: int,
     made: Sequence[Target],
     cells: Sequence[Sequence[str]],
-    options: TableOptions,
+    decimals: Sequence[Decimal],
+    *,
+    given: bool,
 ) -> tuple[Values, list[Rejected]]:
     """Read the cells of every target; `cells` holds those of the usable records."""
     values = np.full((n_records, len(made)), np.nan)
     rows = [record.row for record in usable]
     rejected: list[Rejected] = []
-    decimals: list[Decimal] = (
-        detect_decimals(cells) if options.decimal == "auto" else [options.decimal] * len(made)
-    )
     for k, target in enumerate(made):
-        values[rows, k], problems = _parse_column(target, cells[k], decimals[k])
+        values[rows, k], problems = _parse_column(target, cells[k], decimals[k], given)
         rejected += [
             Rejected(usable[i].row, usable[i].line, target.name, cells[k][i].strip(), reason)
             for i, reason in problems
@@ -253,7 +240,7 @@ def _read_values(
 
 
 def _parse_column(
-    target: Target, texts: Sequence[str], decimal: Decimal
+    target: Target, texts: Sequence[str], decimal: Decimal, given: bool
 ) -> tuple[Values, list[tuple[int, str]]]:
     """Read the cells of a target; give the values and the places and reasons of bad ones."""
     values = np.full(len(texts), np.nan)
@@ -262,7 +249,7 @@ def _parse_column(
         if target.kind == "classification":
             value = parse_class(text, (target.classes[0], target.classes[1]))
         else:
-            value = parse_number(text, decimal)
+            value = parse_number(text, decimal, given=given)
         if isinstance(value, str):
             problems.append((i, value))
         else:

@@ -1,4 +1,4 @@
-"""Reading target cells: numbers, gaps, classes, and everything that is none of them.
+"""Reading target cells: numbers, gaps, and everything that is neither.
 
 Nothing is guessed: a qualified value (`<0.1`), a range, a unit or a thousands separator makes
 a cell unreadable, with the reason. Only the blanks around a number are ignored.
@@ -6,18 +6,10 @@ a cell unreadable, with the reason. Only the blanks around a number are ignored.
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal
 
 GAPS: Final = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
-
-# Pairs of words that mean 0 and 1, compared without regard to case.
-CLASS_WORDS: Final = (
-    ("false", "true"),
-    ("no", "yes"),
-    ("inactive", "active"),
-    ("negative", "positive"),
-)
 
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _COMMA_NUMBER: Final = re.compile(r"[+-]?([0-9]+,?[0-9]*|,[0-9]+)([eE][+-]?[0-9]+)?")
@@ -34,12 +26,13 @@ def is_gap(text: str) -> bool:
     return text.strip().casefold() in GAPS
 
 
-def parse_number(text: str, decimal: Decimal = ".") -> float | str:
+def parse_number(text: str, decimal: Decimal = ".", *, given: bool = False) -> float | str:
     """Read one cell as a number.
 
     Args:
         text: the cell.
         decimal: decimal mark; with `,` a point is refused, since it may group thousands.
+        given: whether the user gave the decimal mark, so that the other one can only group.
 
     Returns:
         The number, NaN for a gap, or the reason in words why the cell cannot be read.
@@ -51,21 +44,27 @@ def parse_number(text: str, decimal: Decimal = ".") -> float | str:
     if pattern.fullmatch(cell):
         number = float(cell.replace(",", "."))
         return number if math.isfinite(number) else "not a finite number"
-    return _why_unreadable(cell, decimal)
+    return _why_unreadable(cell, decimal, given)
 
 
-def _why_unreadable(cell: str, decimal: Decimal) -> str:
+def _why_unreadable(cell: str, decimal: Decimal, given: bool) -> str:
     if _QUALIFIED.match(cell):
         return "qualified value (the sign is not dropped)"
     if cell.casefold().lstrip("+-") in {"inf", "infinity"}:
         return "not a finite number"
-    if decimal == "." and _COMMA_NUMBER.fullmatch(cell):
-        return "a decimal comma or a thousands separator; --decimal says which decimal mark holds"
-    if decimal == "," and _NUMBER.fullmatch(cell):
+    if given and _GROUPED.fullmatch(cell):
+        return "a thousands separator; write the number without it"
+    if (_COMMA_NUMBER if decimal == "." else _NUMBER).fullmatch(cell):
+        return _why_other_mark(decimal, given)
+    return "thousands separators" if _GROUPED.fullmatch(cell) else "not a number"
+
+
+def _why_other_mark(decimal: Decimal, given: bool) -> str:
+    if decimal == ",":
         return "a point in a table with decimal commas"
-    if _GROUPED.fullmatch(cell):
-        return "thousands separators"
-    return "not a number"
+    if given:
+        return "a comma in a table with decimal points"
+    return "a decimal comma or a thousands separator; --decimal says which decimal mark holds"
 
 
 def detect_decimals(columns: Sequence[Sequence[str]]) -> list[Decimal]:
@@ -99,43 +98,6 @@ def detect_decimals(columns: Sequence[Sequence[str]]) -> list[Decimal]:
 def _plain_minus(text: str) -> str:
     # U+2212 is what typeset tables use for a minus; it can mean nothing else.
     return text.strip().replace("\u2212", "-")
-
-
-def detect_classes(cells: Iterable[str]) -> tuple[str, str] | None:
-    """Find out whether a column holds two classes.
-
-    It does when its values, gaps apart, are both 0 and 1 (also `0.0`, `1.0`) and nothing
-    else, or are words of one of the pairs in `CLASS_WORDS`. A column of ones alone, or of
-    zeros alone, is taken as numbers.
-
-    Returns:
-        The names of class 0 and class 1, or None.
-    """
-    found = {text.strip().casefold() for text in cells} - GAPS
-    if not found:
-        return None
-    for pair in CLASS_WORDS:
-        if found <= set(pair):
-            return pair
-    numbers = {parse_number(text) for text in found}
-    return ("0", "1") if numbers == {0.0, 1.0} else None
-
-
-def parse_class(text: str, classes: tuple[str, str]) -> float | str:
-    """Read one cell as a class.
-
-    Returns:
-        0.0 or 1.0, NaN for a gap, or the reason in words why the cell cannot be read.
-    """
-    cell = text.strip().casefold()
-    if cell in GAPS:
-        return math.nan
-    if cell in classes:
-        return float(classes.index(cell))
-    number = parse_number(cell)
-    if classes == ("0", "1") and number in {0.0, 1.0}:
-        return float(number)
-    return f"not one of the classes {classes[0]} and {classes[1]}"
 
 
 def is_number_like(text: str) -> bool:

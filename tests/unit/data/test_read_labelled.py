@@ -163,6 +163,48 @@ def test_two_classes_are_a_classification(labelled, cells, classes, values):
     np.testing.assert_array_equal(table.values[:, 0], values)
 
 
+@pytest.mark.parametrize(
+    ("cells", "settings"),
+    [
+        (["1", "0", "inconclusive", "", "0"], {}),
+        (["active", "inactive", "inconclusive", "", "inactive"], {"targets": ["y"]}),
+        (["active", "inactive", "inconclusive", "", "inactive"], {"kind": "classification"}),
+        (["soluble", "insoluble", "inconclusive", "", "INSOLUBLE"], {"kind": "classification"}),
+    ],
+)
+def test_an_odd_word_among_classes_is_left_out_by_row(labelled, cells, settings):
+    rows = "".join(f"{'C' * (i + 1)},{cell}\n" for i, cell in enumerate(cells))
+    table = labelled(f"smiles,y\n{rows}", **settings)
+    assert table.targets[0].kind == "classification"
+    np.testing.assert_array_equal(table.values[:, 0], [1, 0, np.nan, np.nan, 0])
+    assert [(r.line, r.text) for r in table.rejected] == [(4, "inconclusive")]
+    assert "not one of the classes" in table.rejected[0].reason
+
+
+def test_a_word_and_its_negation_are_found_as_the_target(labelled):
+    table = labelled("smiles,name,y\nC,a,soluble\nCC,b,insoluble\nCCC,c,soluble\n")
+    assert table.targets[0].classes == ("insoluble", "soluble")
+    np.testing.assert_array_equal(table.values[:, 0], [1, 0, 1])
+
+
+def test_two_words_without_an_order_are_refused_with_what_is_accepted(labelled):
+    words = r"target 'y' cannot be used .*inactive/active.*'hit', 'miss'; write 0 and 1"
+    with pytest.raises(InputError, match=words):
+        labelled("smiles,y\nC,hit\nCC,miss\n", targets=["y"], kind="classification")
+
+
+def test_numbers_with_decimal_commas_are_no_classes(labelled):
+    table = labelled("smiles;y\nC;0\nCC;1\nCCC;0,5\nCCCC;1,5\n")
+    assert table.targets[0].kind == "regression"
+    np.testing.assert_array_equal(table.values[:, 0], [0, 1, 0.5, 1.5])
+
+
+def test_a_decimal_mark_that_is_given_is_not_asked_for(labelled):
+    table = labelled('smiles,y\nC,"1,100"\nCC,2.5\n', options=TableOptions(decimal="."))
+    assert "thousands separator" in table.rejected[0].reason
+    assert "--decimal" not in table.rejected[0].reason
+
+
 def test_the_kind_can_be_said(labelled):
     content = "smiles,y\nC,0\nCC,1\nCCC,1\n"
     assert labelled(content).targets[0].kind == "classification"
@@ -213,8 +255,19 @@ def test_the_targets_of_a_model_hold_as_they_are(labelled):
 
 def test_the_choice_is_told(labelled):
     table = labelled("smiles,logS\nC,1\nCC,2\n")
-    assert table.notes == ("the target is 'logS'; --target names another",)
-    assert labelled("smiles,logS\nC,1\nCC,2\n", targets=["logS"]).notes == ()
+    assert table.notes == ("the target is 'logS' (regression); --target names another",)
+    table = labelled("smiles,logS\nC,1\nCC,2\n", targets=["logS"])
+    assert table.notes == ("the target is 'logS' (regression)",)
+    table = labelled("smiles,active\nC,1\nCC,0\n")
+    assert table.notes == (
+        "the target is 'active' (classification, 1 = positive); --target names another",
+    )
+    table = labelled("smiles,a,b\nC,toxic,1\nCC,nontoxic,2\n", targets=["b", "a"])
+    assert table.notes == (
+        "the target is 'b' (regression)",
+        "the target is 'a' (classification, toxic = positive)",
+    )
+    assert labelled("smiles,y\nC,1\nCC,2\n", targets=[Target(name="y")]).notes == ()
 
 
 def test_repeated_column_names(labelled):

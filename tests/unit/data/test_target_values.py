@@ -7,15 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from molscore.data.classes import detect_classes, parse_class, require_classes
 from molscore.data.targets import Target
-from molscore.data.values import (
-    detect_classes,
-    detect_decimals,
-    is_gap,
-    is_number_like,
-    parse_class,
-    parse_number,
-)
+from molscore.data.values import detect_decimals, is_gap, is_number_like, parse_number
 from molscore.errors import ConfigError
 
 
@@ -92,6 +86,19 @@ def test_points_are_refused_where_commas_are_decimal(text, reason):
 
 
 @pytest.mark.parametrize(
+    ("text", "decimal", "reason"),
+    [
+        ("1,100", ".", "a thousands separator; write the number without it"),
+        ("1.100", ",", "a thousands separator; write the number without it"),
+        ("1,5", ".", "a comma in a table with decimal points"),
+        ("1.5", ",", "a point in a table with decimal commas"),
+    ],
+)
+def test_a_decimal_mark_that_was_given_leaves_no_doubt(text, decimal, reason):
+    assert parse_number(text, decimal, given=True) == reason
+
+
+@pytest.mark.parametrize(
     ("columns", "marks"),
     [
         ([["1,5", "2"]], [","]),
@@ -121,7 +128,25 @@ def test_decimal_commas_are_found_where_they_are_proved(columns, marks):
         (["active"], ("inactive", "active")),
         (["1", "1"], None),
         (["0", "1", "2"], None),
-        (["0", "1", "<1"], None),
+        (["0", "1", "<1"], ("0", "1")),
+        (["0", "1.0", "inconclusive", "NA"], ("0", "1")),
+        (["0", "1", "yes", "no"], ("0", "1")),
+        (["0", "1", "0.5", "inconclusive"], None),
+        (["1", "inconclusive"], None),
+        (["active", "inactive", "inconclusive"], ("inactive", "active")),
+        (["Soluble", "INSOLUBLE", ""], ("insoluble", "soluble")),
+        (["mutagenic", "non-mutagenic"], ("non-mutagenic", "mutagenic")),
+        (["nontoxic", "toxic"], ("nontoxic", "toxic")),
+        (["toxic", "non toxic", "equivocal"], ("non toxic", "toxic")),
+        (["blocker", "Non-Blocker"], ("non-blocker", "blocker")),
+        (["unstable", "stable"], ("unstable", "stable")),
+        (["impermeable", "permeable"], ("impermeable", "permeable")),
+        (["irreversible", "reversible"], ("irreversible", "reversible")),
+        (["not  inhibiting", "inhibiting"], ("not inhibiting", "inhibiting")),
+        (["BBB+", "BBB-"], ("bbb-", "bbb+")),
+        (["toxic", "nontoxic", "soluble", "insoluble"], None),
+        (["hit", "miss"], None),
+        (["active", "1.5", "inactive"], None),
         (["yes", "active"], None),
         (["CI", "CM", "CA"], None),
         (["", "NA"], None),
@@ -132,7 +157,42 @@ def test_two_classes_are_found(cells, classes):
     assert detect_classes(cells) == classes
 
 
+def test_zero_and_one_among_decimal_commas_are_numbers():
+    assert detect_classes(["0", "1", "0,5", "1,5"], ",") is None
+    assert detect_classes(["0", "1", "1,0"], ",") == ("0", "1")
+
+
+@pytest.mark.parametrize("odd", [["0", "1", "<1"], ["active", "inactive", "inconclusive"]])
+def test_a_strict_look_takes_nothing_odd(odd):
+    assert detect_classes(odd, strict=True) is None
+    assert detect_classes(odd[:2], strict=True) is not None
+
+
+@pytest.mark.parametrize(
+    ("cells", "classes"),
+    [
+        (["active", "1.5", "inactive"], ("inactive", "active")),
+        (["1", "1"], ("0", "1")),
+        (["0", "1", "2"], ("0", "1")),
+        (["soluble", "insoluble", "odd"], ("insoluble", "soluble")),
+    ],
+)
+def test_classes_that_are_asked_for(cells, classes):
+    assert require_classes(cells) == classes
+
+
+def test_classes_that_are_asked_for_and_not_clear():
+    said = require_classes(["hit", "Miss", ""])
+    assert "0/1, false/true" in said
+    assert "inactive/active" in said
+    assert said.endswith("it holds 'hit', 'miss'")
+    assert "and 26 more" in require_classes(
+        [str(i / 7) for i in range(1, 7)] + ["a"] * 3 + [f"w{i}" for i in range(23)]
+    )
+
+
 def test_classes_are_read():
+    assert parse_class("Non  toxic", ("non toxic", "toxic")) == 0.0
     assert parse_class(" Active ", ("inactive", "active")) == 1.0
     assert parse_class("1.0", ("0", "1")) == 1.0
     assert parse_class("2", ("0", "1")) == "not one of the classes 0 and 1"
