@@ -20,11 +20,25 @@ __all__ = ["Predictor", "__version__", "evaluate", "export", "load", "train"]
 
 
 class _CallablePackage(ModuleType):
-    """The folder `molscore.train`, which can also be called: `molscore.train(...)`."""
+    # The folder `molscore.train`, which can also be called: `molscore.train(...)`. What `help`
+    # and `inspect.signature` say is read off the function, and only when they ask.
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Train a model, see `molscore.api.train`."""
         return import_module("molscore.api").train(*args, **options)
+
+    @property
+    def __signature__(self) -> Any:
+        return import_module("inspect").signature(import_module("molscore.api").train)
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override] # a module has a text of its own
+        summary, _, rest = (import_module("molscore.api").train.__doc__ or "").partition("\n")
+        signature = self.__signature__
+        table, *options = signature.parameters.values()  # all options are keywords
+        arguments = "".join(f"\n        {p}," for p in (table, "*", *options))
+        returned = str(signature.return_annotation).strip("'\"")
+        return f"{summary}\n\n    molscore.train({arguments}\n    ) -> {returned}\n{rest}"
 
 
 class _Package(ModuleType):

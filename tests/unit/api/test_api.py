@@ -1,6 +1,10 @@
 """The Python surface."""
 
+import inspect
 import math
+import pydoc
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -167,6 +171,27 @@ class TestTrain:
         assert molscore.train.__name__ == "molscore.train"
         with pytest.raises(ConfigError, match="unknown option 'widht'; did you mean 'width'"):
             molscore.train("x.csv", output="m.molscore", widht=8)
+
+    def test_help_and_signature_are_those_of_the_function(self) -> None:
+        assert inspect.signature(molscore.train) == inspect.signature(api.train)
+        text = pydoc.render_doc(molscore.train, renderer=pydoc.plaintext)
+        assert "molscore.train - Train experts on a table by cross-validation" in text
+        assert "transform: Literal['none', 'log10', 'ln', 'log1p'] = 'none'," in text
+        assert "folds_file: a table with the columns row, fold" in text
+        assert "-> TrainResult" in text
+
+    def test_the_signature_costs_nothing_until_it_is_asked_for(self) -> None:
+        code = (
+            "import sys, molscore; t = molscore.train; heavy = ('torch', 'pandas', 'numpy');"
+            "print([m for m in (*heavy, 'inspect', 'molscore.api') if m in sys.modules]);"
+            "t.__doc__; t.__signature__; print([m for m in heavy[:2] if m in sys.modules])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.splitlines()[1] == "[]"
+        assert "torch" not in done.stdout
+        assert "molscore.api" not in done.stdout
 
     @pytest.mark.parametrize("option", [{"task": "ranking"}, {"transform": "log3"}])
     def test_unknown_values(self, option: dict[str, str]) -> None:
