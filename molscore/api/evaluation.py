@@ -53,6 +53,7 @@ class Evaluation:
         metrics: target name -> `all`, `seen` and `unseen` -> metric -> value. Values are in the
             unit the model learns (the transformed one, if there is a transform); None where a
             metric is undefined.
+        transforms: target name -> the transform it is learned under.
     """
 
     model: str
@@ -61,6 +62,7 @@ class Evaluation:
     summary: Summary
     n_seen: int
     metrics: dict[str, dict[str, Metrics]]
+    transforms: dict[str, str]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the evaluation as JSON-ready built-in types."""
@@ -72,6 +74,7 @@ class Evaluation:
             "predicted": self.summary.n_ok,
             "seen_in_training": self.n_seen,
             "metrics": self.metrics,
+            "transforms": self.transforms,
         }
 
 
@@ -151,6 +154,7 @@ def evaluate(
             )
             for column, (t, compared) in enumerate(chosen)
         },
+        transforms={bundle.manifest.targets[t].name: compared.transform for t, compared in chosen},
     )
 
 

@@ -52,7 +52,7 @@ def evaluate(
     trained on (seen) and the others (unseen): only the latter say how good it is.
     """
     from molscore import api  # noqa: PLC0415 (start-up of --help)
-    from molscore.report.text import metric_table  # noqa: PLC0415
+    from molscore.report.text import learned_units, metric_table  # noqa: PLC0415
 
     if output == "-":
         raise ConfigError("--output - would mix rows and metrics on standard output; name a file")
@@ -79,7 +79,8 @@ def evaluate(
             for name, parts in result.metrics.items()
             for part, metrics in parts.items()
         ]
-        typer.echo("\n".join(map(logs.visible, metric_table(rows))))
+        lines = metric_table(rows) + learned_units(result.transforms)
+        typer.echo("\n".join(map(logs.visible, lines)))
         typer.echo(
             f"{result.n_seen} of {result.summary.n_ok} rows hold a structure "
             "the model was trained on"

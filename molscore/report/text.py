@@ -31,11 +31,16 @@ def describe_model(about: Mapping[str, Any]) -> list[str]:
     ]
     for target in about["targets"]:
         rest = {k: v for k, v in target.items() if k != "name" and v not in ("", None, [])}
+        if target["classes"]:
+            rest["prediction"] = f"probability of {target['classes'][1]}"
         lines.append(f"  {target['name']}: {_settings(rest)}")
     for section in ("training", "metrics"):
         if about[section]:
             lines.append(section)
             lines += [f"  {line}" for line in _tree(about[section])]
+    if about["metrics"]:
+        transforms = {target["name"]: target["transform"] for target in about["targets"]}
+        lines += [f"  {line}" for line in learned_units(transforms)]
     lines.append("members")
     lines += [
         f"  {name}: {member['size']:,} bytes, sha256 {member['sha256']}"
@@ -79,7 +84,9 @@ def cross_validation(metrics: Mapping[str, Any]) -> list[str]:
             for sd in (of_target["sd"][metric],)
         )
         n_folds = len({single["fold"] for single in of_target["folds"]})
-        lines.append(f"{name}: mean over {n_folds} held-out folds: {figures}")
+        lines.append(
+            f"{name}: mean over {n_folds} held-out folds{_learned_as(of_target)}: {figures}"
+        )
         if "weight" in of_target:
             metric = next(iter(of_target["mean"]))
             alone = ", ".join(
@@ -90,11 +97,29 @@ def cross_validation(metrics: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def learned_units(targets: Mapping[str, Any]) -> list[str]:
+    """Return a line for every target whose metrics are not in the unit of the table.
+
+    Args:
+        targets: name -> its transform.
+    """
+    return [
+        f"{name}: metrics are in {transform} units, predictions in those of the table"
+        for name, transform in targets.items()
+        if transform != "none"
+    ]
+
+
 def format_number(value: float | int | None) -> str:
     """Return a metric as text: four significant digits, counts whole, `-` where undefined."""
     if value is None:
         return "-"
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
+
+
+def _learned_as(target: Mapping[str, Any]) -> str:
+    transform = target.get("transform", "none")
+    return "" if transform == "none" else f", in {transform} units"
 
 
 def _cell(row: Mapping[str, Any], key: str) -> str:

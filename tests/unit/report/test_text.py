@@ -1,0 +1,23 @@
+"""Reports: what a number is of, beside the number."""
+
+from molscore.report.text import cross_validation, learned_units
+
+
+def of_target(transform: str) -> dict[str, object]:
+    return {
+        "transform": transform,
+        "folds": [{"fold": 0}, {"fold": 1}],
+        "mean": {"rmse": 0.5},
+        "sd": {"rmse": 0.1},
+    }
+
+
+def test_the_closing_line_says_when_units_are_transformed() -> None:
+    plain, log = cross_validation({"a": of_target("none"), "b": of_target("log10")})
+    assert plain == "a: mean over 2 held-out folds: rmse 0.5 +- 0.1"
+    assert log == "b: mean over 2 held-out folds, in log10 units: rmse 0.5 +- 0.1"
+
+
+def test_units_are_told_of_transformed_targets_alone() -> None:
+    (line,) = learned_units({"a": "none", "b": "ln"})
+    assert line == "b: metrics are in ln units, predictions in those of the table"
