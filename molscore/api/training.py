@@ -136,8 +136,12 @@ def train_model(
     refuse_inputs(output, table=table, folds_file=folds_file)
     with training_extra():
         from molscore.data.splits import read_folds_file  # noqa: PLC0415 (may need the extra)
+        from molscore.train.folder import RunFolder  # noqa: PLC0415
+        from molscore.train.places import check_places  # noqa: PLC0415
         from molscore.train.run import run_training  # noqa: PLC0415
 
+        run_dir = run_dir or default_run_dir(output)
+        check_places(output, RunFolder(run_dir), force=force, resume=resume)
         labelled = read_labelled(
             table,
             table_options,
@@ -147,8 +151,6 @@ def train_model(
             unit=unit,
             note=note,
         )
-        for text in labelled.notes:
-            LOGGER.info("%s: %s", labelled.name, text)
         if strict:
             refuse_unusable_rows(labelled, policy)
         return run_training(
@@ -157,7 +159,7 @@ def train_model(
             model=model,
             train=schedule,
             output=output,
-            run_dir=run_dir or default_run_dir(output),
+            run_dir=run_dir,
             folds=read_folds_file(folds_file, len(labelled)) if folds_file else None,
             workers=workers,
             device=device,

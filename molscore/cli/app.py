@@ -114,6 +114,7 @@ def dispatch(arguments: Sequence[str]) -> int:
 
 def _report_usage(error: Exception) -> int:
     message = " ".join(getattr(error, "format_message", error.__str__)().split())
+    message = message.replace(": Value error, ", ": ", 1)  # the name of a class, for nobody
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "molscore"
     logs.write_line(f"error: {message} (see {path} --help)")

@@ -14,7 +14,8 @@ def export(
     *,
     model: ModelOption,
     output: Annotated[
-        Path, typer.Option("--output", metavar="FILE", help="Graph to write, NAME.onnx.")
+        Path,
+        typer.Option("--output", metavar="FILE", readable=False, help="Graph to write, NAME.onnx."),
     ],
     force: ForceOption = False,
 ) -> None:

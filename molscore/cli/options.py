@@ -21,7 +21,11 @@ TableArgument = Annotated[
     str, typer.Argument(metavar="FILE", help="Table to read; - is standard input.")
 ]
 ModelOption = Annotated[
-    Path, typer.Option("--model", metavar="BUNDLE", help="Model to use, a .molscore file.")
+    # What cannot be read is the reader's to say, with its exit code; so with every path.
+    Path,
+    typer.Option(
+        "--model", metavar="BUNDLE", readable=False, help="Model to use, a .molscore file."
+    ),
 ]
 OutputOption = Annotated[
     str,

@@ -35,6 +35,7 @@ def train(
         typer.Option(
             "--output",
             metavar="BUNDLE",
+            readable=False,
             help="Model to write; NAME.molscore in the working directory, after the table's "
             "name, when not given.",
         ),
@@ -44,6 +45,7 @@ def train(
         typer.Option(
             "--run-dir",
             metavar="FOLDER",
+            readable=False,
             help="Folder for out-of-fold predictions, metrics, configuration and checkpoints; "
             "NAME-run beside the model when not given.",
         ),
@@ -70,6 +72,7 @@ def train(
         typer.Option(
             "--folds-file",
             metavar="FILE",
+            readable=False,
             help="Table with the columns row, fold; replaces --split and --folds.",
         ),
     ] = None,

@@ -26,6 +26,7 @@ from molscore.train.config import TrainConfig
 from molscore.train.expert import ExpertResult
 from molscore.train.folder import SKELETON, RunConfig, RunFolder
 from molscore.train.log import Log, RunLog
+from molscore.train.places import check_places
 from molscore.train.pool import train_experts
 from molscore.train.prepare import Prepared, prepare
 from molscore.train.provenance import build_manifest
@@ -34,7 +35,7 @@ from molscore.train.trees import require_trees
 ProgressCallback = Callable[[int, int | None], None]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TrainResult:
     """What a run left.
 
@@ -53,6 +54,16 @@ class TrainResult:
     metrics: dict[str, Any]
     prepared: Prepared
     warnings: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        means = {
+            name: {k: v if v is None else float(f"{v:.4g}") for k, v in of_target["mean"].items()}
+            for name, of_target in self.metrics.items()
+        }
+        return (
+            f"TrainResult(bundle={str(self.bundle)!r}, run_dir={str(self.run_dir)!r}, "
+            f"sha256={self.sha256[:12]!r}, means over folds={means})"
+        )
 
 
 def run_training(
@@ -97,7 +108,9 @@ def run_training(
     """
     folder = RunFolder(run_dir)
     log = RunLog(folder, log)
-    _check_places(output, folder, force=force, resume=resume)
+    check_places(output, folder, force=force, resume=resume)
+    for text in table.notes:
+        log(f"{table.name}: {text}")
     device = _check_settings(model, train, len(table.targets), device)
     if folds is not None:
         train = dataclasses.replace(train, split="file", folds=int(folds.max()) + 1)
@@ -154,24 +167,6 @@ def run_training(
         prepared=prepared,
         warnings=prepared.warnings,
     )
-
-
-def _check_places(output: Path, folder: RunFolder, *, force: bool, resume: bool) -> None:
-    if output.is_dir():
-        raise ConfigError(f"{output} is a folder; give --output the name of a file")
-    if output.exists() and not force:
-        raise ConfigError(f"{output} exists: choose another --output or use --force")
-    if not output.parent.is_dir():
-        raise ConfigError(f"{output}: the folder {output.parent} does not exist")
-    if folder.path.exists() and not folder.path.is_dir():
-        raise ConfigError(f"--run-dir {folder.path} is not a folder")
-    if resume and not folder.exists():
-        raise ConfigError(f"--resume: there is no run in {folder.path} to go on with")
-    if folder.exists() and not (force or resume):
-        raise ConfigError(
-            f"{folder.path} holds a run already: use --resume to go on with it, --force to "
-            "replace it, or another --run-dir"
-        )
 
 
 def _open_folder(
@@ -265,13 +260,17 @@ def _check_settings(model: ModelConfig, train: TrainConfig, n_targets: int, devi
 def _describe_experts(config: RunConfig, experts: Sequence[int]) -> str:
     """Return such as "5 experts of 100 epochs and 5 experts of 1000 trees"."""
     counts = Counter(_describe_length(config, e) for e in experts)
-    return " and ".join(f"{n} experts of {length}" for length, n in counts.items())
+    return " and ".join(f"{_count(n, 'expert')} of {length}" for length, n in counts.items())
 
 
 def _describe_length(config: RunConfig, expert: int) -> str:
     if config.kind(expert) == "graph":
-        return f"{config.train.epochs} epochs"
-    return f"{config.train.iterations} trees" + " a target" * (len(config.targets) > 1)
+        return _count(config.train.epochs, "epoch")
+    return _count(config.train.iterations, "tree") + " a target" * (len(config.targets) > 1)
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'s' * (n != 1)}"
 
 
 def _join(config: RunConfig, prepared: Prepared, results: Sequence[ExpertResult]) -> Joined:

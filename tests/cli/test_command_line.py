@@ -154,8 +154,34 @@ class TestUsageErrors:
         assert line.startswith("error: ")
         assert words in line
 
+    def test_a_wrong_choice_is_told_in_plain_words(self, invoke) -> None:
+        result = invoke("predict", "x", "--model", "m", "--output-format", "pdf")
+        assert "'--output-format': 'pdf' is not one of 'auto', 'csv'" in result.err
+        assert "Value error" not in result.err
+
 
 class TestExitCodes:
+    @pytest.mark.parametrize("command", ["predict x", "evaluate x", "export", "inspect"])
+    def test_a_model_that_cannot_be_read_is_a_bad_model(
+        self, invoke, monkeypatch, tmp_path: Path, command: str
+    ) -> None:
+        model = tmp_path / "m.molscore"
+        model.touch()
+        open_path = Path.open
+
+        def refuse(path: Path, *args: object, **options: object):
+            if path == model:
+                raise PermissionError(13, "Permission denied", str(path))
+            return open_path(path, *args, **options)
+
+        # root may read everything, so the mode of the file would not do
+        monkeypatch.setattr("os.access", lambda *_, **__: False)
+        monkeypatch.setattr(Path, "open", refuse)
+        more = ("--output", tmp_path / "m.onnx") if command == "export" else ()
+        result = invoke(*command.split(), "--model", model, *more)
+        assert (result.code, result.out) == (4, "")
+        assert result.err == f"error: cannot read {model}: Permission denied\n"
+
     @pytest.fixture
     def raising(self, monkeypatch, invoke):
         """Make the command raise what is given."""

@@ -44,6 +44,12 @@ class TestResult:
         assert "\x1b" not in log
         assert re.search(r"^logS: mean over 2 held-out folds: rmse [\d.]+", log, re.MULTILINE)
 
+    def test_the_log_of_the_run_says_what_the_terminal_said(self, trained: Path) -> None:
+        kept = (trained / "tiny-run" / "log.txt").read_text()
+        for text in ("the target is 'logS' (regression)", "training 2 experts of 2 epochs"):
+            assert text in kept
+            assert text in (trained / "log.txt").read_text()
+
     def test_nothing_else_is_written(self, trained: Path) -> None:
         names = {p.name for p in trained.iterdir()}
         assert names == {"table.csv", "tiny.molscore", "tiny-run", "log.txt"}
@@ -181,6 +187,19 @@ class TestRefusals:
         result = train("smiles,y\nCCO,1.5\nCCN,2.5\n", "--resume")
         assert result.code == 2
         assert "--resume" in result.err
+
+    def test_two_words_without_an_order(self, train) -> None:
+        result = train("smiles,y\nCCO,hit\nCCN,miss\n", "--target", "y", "--task", "classification")
+        assert result.code == 3
+        assert "inactive/active" in result.err
+        assert "it holds 'hit', 'miss'" in result.err
+
+    def test_a_read_only_folder_is_told_before_the_table_is_read(self, train, monkeypatch) -> None:
+        monkeypatch.setattr("os.access", lambda *_, **__: False)
+        result = train("")
+        assert result.code == 1
+        (line,) = result.err.splitlines()
+        assert line.startswith("error: cannot write ")
 
     def test_transform_of_what_has_no_logarithm(self, train) -> None:
         result = train("smiles,y\nCCO,-1.5\nCCN,-2.5\n", "--transform", "log10")

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 from sklearn.metrics import mean_squared_error, r2_score
 
 from molscore.bundle.reader import load_bundle
@@ -24,8 +25,10 @@ from molscore.errors import ConfigError, MolscoreError
 from molscore.nn.config import ModelConfig
 from molscore.train import pool
 from molscore.train.assess import OutOfFold, average
+from molscore.train.checkpoint import write_atomically
 from molscore.train.config import TrainConfig
 from molscore.train.folder import RunFolder
+from molscore.train.places import check_places
 from molscore.train.run import run_training
 from tests.molecules import VARIED, molecule
 
@@ -116,6 +119,46 @@ def test_the_same_seed_gives_the_same_model_whatever_the_workers(finished, tmp_p
     again, _ = train(tmp_path, table=folder / "table.csv", repeats=2, workers=1)
     for a, b in zip(experts_of(result.bundle), experts_of(again.bundle), strict=True):
         assert all(np.array_equal(a[k], b[k]) for k in a)
+
+
+def test_the_log_says_what_the_target_is(finished):
+    folder, _, said = finished
+    line = "table.csv: the target is 'logS' (regression)"
+    assert said[0].endswith(line)
+    assert (folder / "run" / "log.txt").read_text().splitlines()[0].endswith(line)
+
+
+def test_files_of_a_run_have_the_mode_of_any_file(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "a", lambda p: save_file({"x": np.zeros(1)}, p))
+        write_atomically(tmp_path / "b", lambda p: p.write_text("x") and None)
+    finally:
+        os.umask(before)
+    assert [(tmp_path / n).stat().st_mode & 0o777 for n in ("a", "b")] == [0o640, 0o640]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_result_is_shown_in_a_line(finished):
+    _, result, _ = finished
+    shown = repr(result)
+    assert len(shown) < 600
+    assert result.sha256[:12] in shown
+    assert result.sha256 not in shown
+    for words in (str(result.bundle), str(result.run_dir), "'rmse'"):
+        assert words in shown
+
+
+@pytest.mark.parametrize("place", ["m.molscore", "run"])
+def test_a_folder_that_takes_no_files_is_refused_at_once(tmp_path, monkeypatch, place):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "runs").mkdir()
+    shut = tmp_path / ("out" if place == "m.molscore" else "runs")
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != shut)
+    folder = RunFolder(tmp_path / "runs" / "new" / "run")
+    with pytest.raises(MolscoreError, match=rf"cannot write .*{place}: the folder .* is read-only"):
+        check_places(tmp_path / "out" / "m.molscore", folder, force=False, resume=False)
+    assert not folder.path.parent.exists()
 
 
 def test_what_is_in_the_way_is_not_replaced(finished):

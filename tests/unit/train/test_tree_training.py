@@ -233,7 +233,7 @@ def test_a_run_keeps_finished_experts_and_trains_the_others_again(finished):
     result.bundle.unlink()
     again, said = run(folder, resume=True)
     assert "resuming: 1 of 2 experts are done" in said
-    assert "training 1 experts of 30 trees in 1 process on cpu" in said
+    assert "training 1 expert of 30 trees in 1 process on cpu" in said
     assert kept.stat().st_mtime_ns == stamp
     old, new = parse_bundle(before, where="old"), load_bundle(again.bundle)
     for i in range(2):
@@ -261,7 +261,7 @@ def test_the_bundle_predicts_the_mean_of_what_was_kept(finished):
 def test_the_trees_of_a_blend_are_those_of_the_block(finished, tmp_path):
     folder, result, _ = finished
     blended, said = run(tmp_path, folder / "table.csv", ModelConfig(width=8, blend=True))
-    assert any("2 experts of 1 epochs and 2 experts of 30 trees" in line for line in said)
+    assert any("2 experts of 1 epoch and 2 experts of 30 trees" in line for line in said)
     a, b = load_bundle(result.bundle), load_bundle(blended.bundle)
     assert b.manifest.n_experts == 2
     for i in range(2):
