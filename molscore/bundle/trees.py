@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 DEPTH: Final = 6
 """Questions a tree asks: CatBoost's default."""
 
-MAX_TREES: Final = 1_000_000
+MAX_TREES: Final = 100_000
 """Trees of all targets of one expert."""
 
 FEATURE: Final = "trees/feature"

@@ -179,9 +179,14 @@ def build_rows(
     if not sample:
         raise no_records(name)
     notes: tuple[str, ...] = ()
-    if options.header == "auto" and (n_above := _lines_above_header(sample)):
+    if options.header == "auto" and (
+        n_above := _lines_above_header(sample, is_list=info.format == "smi")
+    ):
         above = " ".join(cell.strip() for cell in sample[0].fields).strip()[:60]
-        notes = (f"left out: what stands above the column names, from {above!r} on",)
+        notes = (
+            f"left out: {n_above} lines above the column names, from {above!r} on; "
+            "--header no if they are data",
+        )
         sample = sample[n_above:]
     fields = [record.fields for record in sample if record.fields]
     if options.header == "auto":
@@ -209,11 +214,14 @@ def build_rows(
     return RowSet(name, columns, named, fitted, records, found, close, 0 if first else None)
 
 
-def _lines_above_header(sample: list[RawRecord]) -> int:
-    """Count the titles and comments above the column names, where those are beyond doubt."""
+def _lines_above_header(sample: list[RawRecord], *, is_list: bool) -> int:
+    """Count the titles and comments above the column names, where those are beyond doubt.
+
+    Below a title, one of the names must be a usual one; in a list, say SMILES.
+    """
     for k, record in enumerate(sample[:MAX_ABOVE]):
         cells = [cell for cell in record.fields if cell.strip()]
-        if len(cells) > 1 or any(map(is_smiles_name, cells)):
+        if any(map(is_smiles_name if is_list else is_header_word, cells)):
             rest = [other.fields for other in sample[k + 1 :] if other.fields]
             if is_header(record.fields, rest) == (True, None):
                 return k

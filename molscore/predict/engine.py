@@ -66,7 +66,7 @@ class TorchEngine:
 
     Args:
         bundle: the model.
-        device: `auto` takes cuda, then mps, then cpu.
+        device: `auto` takes cuda where torch finds it, else cpu.
 
     Raises:
         ConfigError: when torch or the device is not there.

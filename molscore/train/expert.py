@@ -218,7 +218,9 @@ class ExpertTrainer:
             self.optimizer.step()
             total += loss.detach() * len(index)
         self.loss = float(total) / max(1, len(order))
-        if not math.isfinite(self.loss):
+        # An infinite gradient of the last step would leave a finite loss behind it.
+        finite = all(bool(torch.isfinite(flat).all()) for flat in self.flat)
+        if not (math.isfinite(self.loss) and finite):
             raise MolscoreError(
                 f"expert {self.expert}: the training loss became {self.loss} in epoch "
                 f"{self.epoch}; try a lower learning rate"

@@ -10,6 +10,7 @@ log.txt                       what was said
 
 import json
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -58,6 +59,7 @@ class RunConfig(Config):
     policy: ChemPolicy = ChemPolicy()
     model: ModelConfig = ModelConfig()
     train: TrainConfig = TrainConfig()
+    device: str = "cpu"
 
     @property
     def n_experts(self) -> int:
@@ -146,8 +148,15 @@ class RunFolder:
                 path.unlink()
         self.remove_partial_files()
 
+    def scratch(self) -> Path:
+        """Return a folder for temporary files of workers, which may be killed."""
+        path = self.path / "scratch"
+        path.mkdir(exist_ok=True)
+        return path
+
     def remove_partial_files(self) -> None:
-        """Remove what a killed process was in the middle of writing."""
+        """Remove what a killed process was in the middle of writing, and temporary files."""
+        shutil.rmtree(self.path / "scratch", ignore_errors=True)
         for folder in (self.path, self.path / "checkpoints", self.path / "experts"):
             for path in folder.glob(".*.partial"):
                 path.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -115,9 +115,11 @@ def train_experts(
                     left -= 1
                     _give(worker, waiting)
         for worker in workers:
-            # One that was still starting when the last expert was done is not waited for.
             _send_away(worker)
-            worker.process.wait()
+        for worker in workers:
+            # One that was still starting when the last task was done is not waited for.
+            with suppress(subprocess.TimeoutExpired):
+                worker.process.wait(timeout=5)
 
 
 def _start(
@@ -142,12 +144,28 @@ def _start(
 
     def listen() -> None:
         assert process.stdout is not None  # noqa: S101 - for the type checker
-        for line in process.stdout:
-            events.put((worker, json.loads(line)))
-        events.put((worker, None))
+        try:
+            for line in process.stdout:
+                event = _understand(line)
+                if event is None:
+                    # A library that prints while it is imported, or the half of a message.
+                    sys.stderr.write(line)
+                else:
+                    events.put((worker, event))
+        finally:
+            events.put((worker, None))
 
     threading.Thread(target=listen, daemon=True).start()
     return worker
+
+
+def _understand(line: str) -> dict[str, Any] | None:
+    """Return a worker's message, or None for a line that is none."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) and "event" in event else None
 
 
 def _give(worker: _Worker, waiting: list[str]) -> None:

@@ -133,8 +133,11 @@ def run_training(
         policy=policy,
         model=model,
         train=train,
+        device=device,
     )
     with folder.hold():
+        # Another run may have begun, or ended, since the first look.
+        check_places(output, folder, force=force, resume=resume)
         done = _open_folder(folder, config, prepared, resume=resume, log=log)
         log.start_writing()
         waiting = [e for e in range(config.n_experts) if e not in done]
@@ -144,20 +147,21 @@ def run_training(
         experts = [folder.read_expert(e) for e in range(config.n_experts)]
         joined = _join(config, prepared, [result for result, _ in experts])
         metrics = _write_assessment(folder, table, prepared, joined)
-    # The trees of a blend take all descriptors, and its networks the same ones or none.
-    experts = experts[-train.n_experts :]
-    arrays: dict[str, Any] = {STRUCTURES: hash_structures(prepared.keys)}
-    for i, (_, scaler) in enumerate(experts):
-        if scaler is not None:
-            arrays |= {f"descriptors/{i}/{k}": v for k, v in scaler.to_arrays().items()}
-    sha256 = save_bundle(
-        output,
-        build_manifest(table, prepared, config, policy, metrics, output),
-        experts=joined.experts,
-        onnx=folder.skeleton_path.read_bytes(),
-        arrays=arrays,
-        force=force,
-    )
+        # The trees of a blend take all descriptors, and its networks the same ones or none.
+        experts = experts[-train.n_experts :]
+        arrays: dict[str, Any] = {STRUCTURES: hash_structures(prepared.keys)}
+        for i, (_, scaler) in enumerate(experts):
+            if scaler is not None:
+                arrays |= {f"descriptors/{i}/{k}": v for k, v in scaler.to_arrays().items()}
+        sha256 = save_bundle(
+            output,
+            build_manifest(table, prepared, config, policy, metrics, output),
+            experts=joined.experts,
+            onnx=folder.skeleton_path.read_bytes(),
+            arrays=arrays,
+            force=force,
+        )
+        folder.remove_partial_files()
     log(f"wrote {output} ({output.stat().st_size / 1e6:.1f} MB, sha256 {sha256[:12]})")
     return TrainResult(
         bundle=output,

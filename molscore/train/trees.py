@@ -21,6 +21,7 @@ from molscore.bundle.signature import WEIGHTS_LOCATION
 from molscore.bundle.trees import (
     DEPTH,
     FEATURE,
+    MAX_TREES,
     NEVER,
     SHIFT,
     THRESHOLD,
@@ -73,6 +74,11 @@ def require_trees(train: TrainConfig, n_targets: int) -> None:
     Raises:
         ConfigError: without CatBoost, with the command that installs it; on too many trees.
     """
+    if n_targets * train.iterations > MAX_TREES:
+        raise ConfigError(
+            f"{train.iterations} trees for each of {n_targets} targets are more than the "
+            f"{MAX_TREES} a bundle may hold: use fewer iterations"
+        )
     shapes = tree_shapes(n_targets, train.iterations)
     size = train.n_experts * sum(
         math.prod(shape) * (8 if name == FEATURE else 4) for name, shape in shapes.items()
@@ -165,7 +171,7 @@ def _fit_target(
     if len(y) < 2 or np.ptp(y) <= 1e-6 * abs(y[0]) or not np.ptp(x, axis=0).any():
         # CatBoost refuses what has nothing to learn, or nothing to learn from.
         return Ensemble.constant(train.iterations, shift), 0.0
-    from catboost import CatBoost  # noqa: PLC0415 (an extra of its own)
+    from catboost import CatBoost, CatBoostError  # noqa: PLC0415 (an extra of its own)
 
     z = y if is_class else (y - shift) / scale
     model = CatBoost(
@@ -178,7 +184,10 @@ def _fit_target(
             "logging_level": "Silent",
         }
     )
-    model.fit(x, z)
+    try:
+        model.fit(x, z)
+    except CatBoostError as error:
+        raise MolscoreError(f"CatBoost cannot learn from this target: {error}") from error
     ensemble = _read_trees(model, train.iterations, scratch)
     wanted = model.predict(x, prediction_type="RawFormulaVal")
     found = evaluate_trees(_join([ensemble]), x)[:, 0]

@@ -44,7 +44,7 @@ def _serve(folder: RunFolder, requests: TextIO, say: Any, device: str) -> None:
     say({"event": "ready"})
     for line in requests:
         if line.strip() == SKELETON:
-            folder.write_skeleton(_export(config, data, folder.path))
+            folder.write_skeleton(_export(config, data, folder.scratch()))
             say({"event": "done"})
             continue
         expert = int(line)
@@ -56,7 +56,7 @@ def _serve(folder: RunFolder, requests: TextIO, say: Any, device: str) -> None:
             # Numbered from 0, so that the trees of a blend are those of block catboost.
             number = expert % config.train.n_experts
             result, scaler = train_trees(
-                data, config.train, number, scratch=folder.path, progress=progress
+                data, config.train, number, scratch=folder.scratch(), progress=progress
             )
             folder.write_expert(expert, result, scaler)
         else:
@@ -112,12 +112,14 @@ def main(arguments: list[str]) -> int:
         _serve(RunFolder(Path(run_dir)), sys.stdin, say, device)
     except BrokenPipeError:  # the parent is gone; nobody is left to tell
         return 1
-    except (MolscoreError, OSError, RuntimeError) as error:
-        # Told to the parent, which reports it once and ends the run.
-        say({"event": "failed", "kind": type(error).__name__, "message": str(error)})
-        return 1
     except KeyboardInterrupt:
         return 130
+    except Exception as error:  # noqa: BLE001 (the parent reports it once and ends the run)
+        kind, message = type(error).__name__, str(error)
+        if not isinstance(error, MolscoreError | OSError | RuntimeError):
+            message = f"{kind}: {message}"
+        say({"event": "failed", "kind": kind, "message": message})
+        return 1
     return 0
 
 

@@ -82,7 +82,21 @@ def test_titles_and_comments_above_the_column_names_are_left_out(opened, above):
     assert reader.columns == ["id", "smiles", "logS"]
     assert [record.fields for record in records] == [["1", "CCO", "0.5"], ["2", "CCC", "-2"]]
     (note,) = reader.info.notes
-    assert note.startswith("left out: what stands above the column names")
+    assert note.startswith("left out: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Xx\nQq name1\nCCO 1\nCCC 2\n",
+        "aspirin\nbenzene,alt\nCCO,1\nCCC,2\n",
+        "bad molecule\nRx,Ry\nCCO,1.5\nCCC,2\n",
+    ],
+)
+def test_unknown_words_below_a_title_are_no_column_names(opened, text):
+    reader, records = opened(text)
+    assert len(records) + reader.info.header == 4
+    assert not any("left out" in note for note in reader.info.notes)
 
 
 def test_a_first_molecule_without_a_value_is_no_title(opened):

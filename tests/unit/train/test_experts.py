@@ -254,3 +254,18 @@ def test_training_moves_everything_to_the_device():
     assert {p.device.type for p in places} == {"meta"}
     batch = trainer._batch(np.arange(4))
     assert trainer.model.standardised(batch).device.type == "meta"
+
+
+def test_weights_that_are_not_finite_end_the_training():
+    trainer = ExpertTrainer(training_data(), SMALL, QUICK, 0)
+    step = trainer.optimizer.step
+
+    def broken(*arguments):
+        step(*arguments)
+        with torch.no_grad():
+            trainer.flat[0][0] = float("inf")
+
+    trainer.optimizer.step = broken
+    trainer.steps_per_epoch = 1  # the loss of the only step is finite
+    with pytest.raises(MolscoreError, match="try a lower learning rate"):
+        trainer.run_epoch()

@@ -356,3 +356,32 @@ def test_a_worker_that_fails_hands_on_its_message(tmp_path, monkeypatch):
     monkeypatch.setattr(pool, "worker_command", damaged)
     with pytest.raises(MolscoreError, match="cannot be read as training data"):
         train(tmp_path)
+
+
+@pytest.mark.parametrize("last", ["", "half a mess"])
+def test_a_worker_that_prints_and_ends_is_noticed(tmp_path, monkeypatch, capfd, last):
+    code = f"print('note from a library'); print('5'); print({last!r}, end='')"
+    monkeypatch.setattr(pool, "worker_command", lambda *_: [sys.executable, "-c", code])
+    with pytest.raises(MolscoreError, match="ended with exit code 0 while starting"):
+        pool.train_experts(
+            tmp_path, ["0"], n_workers=1, threads=1, device="cpu", report=lambda *_: None
+        )
+    assert "note from a library" in capfd.readouterr().err
+
+
+def test_a_run_is_resumed_on_its_own_device_alone(tmp_path):
+    train(tmp_path)
+    path = tmp_path / "run" / "config.json"
+    config = json.loads(path.read_text())
+    assert config["device"] == "cpu"
+    path.write_text(json.dumps(config | {"device": "cuda"}))
+    with pytest.raises(ConfigError, match="device was 'cuda', is now 'cpu'"):
+        train(tmp_path, resume=True, force=True)
+
+
+def test_what_killed_workers_left_is_cleared(tmp_path):
+    left = tmp_path / "run" / "scratch" / "molscore-x"
+    left.mkdir(parents=True)
+    (left / "trees.json").write_text("{}")
+    train(tmp_path)
+    assert not (tmp_path / "run" / "scratch").exists()

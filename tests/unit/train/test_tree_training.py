@@ -175,7 +175,9 @@ def test_without_catboost_the_message_says_what_to_install(monkeypatch):
 
 def test_more_trees_than_a_bundle_holds_are_refused_before_training():
     with pytest.raises(ConfigError, match=r"take 1[56]\d\d MB, more than the 512"):
-        require_trees(TrainConfig(folds=5, iterations=100_000), 10)
+        require_trees(TrainConfig(folds=50, iterations=10_000), 10)
+    with pytest.raises(ConfigError, match="more than the 100000 a bundle may hold"):
+        require_trees(TrainConfig(folds=1, iterations=100_000), 2)
 
 
 @pytest.mark.parametrize(
