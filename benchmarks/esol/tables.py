@@ -124,7 +124,7 @@ HEAD: Final = [
 def write_table(table: Table, rows: dict[tuple[str, str], Row]) -> None:
     """Write one table as Markdown and CSV."""
     lines = lines_of(table, rows)
-    if not lines:
+    if len(lines) < min(2, len(table.models)):
         return
     missing = [label(m) for m in table.models if (table.dataset, label(m)) not in rows]
     text = [f"# {table.title}", "", markdown(HEAD, lines), ""]
@@ -198,6 +198,8 @@ def plot_convergence(curves: dict[str, Floats]) -> None:
             axis.plot(epochs, curve, label=plan)
         axis.set(title=block, ylim=(0.5, 1.2))
         axis.grid(alpha=0.3)
+    for axis in axes.flat[len(blocks) :]:
+        axis.set_axis_off()
     axes[0, 0].legend()
     figure.supxlabel("epoch")
     figure.supylabel("held-out RMSE, mean of five folds")
@@ -215,7 +217,7 @@ def plot_depth(rows: dict[tuple[str, str], Row]) -> None:
             for k in range(2, 8)
             if ("esol", name := f"dmpnn {plan_name(pattern.format(k=k))}") in rows
         ]
-        if points:
+        if len(points) > 1:
             axis.plot([k for k, _ in points], [r.mean for _, r in points], marker="o", label=text)
     if axis.lines:
         axis.set(xlabel="applications K", ylabel="RMSE, mean of five folds")
