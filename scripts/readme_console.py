@@ -79,6 +79,7 @@ def same(shown: list[str], found: list[str]) -> bool:
 def _plain(line: str) -> str:
     """Blank out what differs from run to run: hashes, times, versions, padding."""
     line = re.sub(r"\b[0-9a-f]{12,64}\b", "HASH", line)
+    line = re.sub(r"\b\d+(\.\d+){2,}(\+\w+)?", "VERSION", line)
     line = re.sub(r"\d{4}-\d\d-\d\dT[\d:+]+", "TIME", line)
     return re.sub(r"\s+", " ", line).strip()
 
