@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
 from molscore.nn.encoder import atom_encoder, bond_encoder
-from molscore.nn.families.base import Family
+from molscore.nn.families.base import Block, Family
 from molscore.nn.scatter import segment_mean
 
 SLOPE = 0.01
@@ -53,6 +53,19 @@ class AtomFamily(Family):
     def finish(self, h: Tensor, ctx: AtomContext, g: GraphBatch) -> tuple[Tensor, Tensor]:
         """Return the atoms [n_atoms, width] and their molecules."""
         return h, g.graph_id
+
+
+class BondBlock(Block):
+    """A block that makes something of the bonds of its own: E e, by the layer `edge`.
+
+    It does not change over the applications, so it is computed once per pass.
+    """
+
+    edge: nn.Module
+
+    def prepare(self, ctx: AtomContext) -> AtomContext:
+        """Return the context with the bonds as `edge` makes them."""
+        return ctx._replace(edge_attr=self.edge(ctx.edge_attr))
 
 
 def loop_index(g: GraphBatch) -> Tensor:

@@ -1,6 +1,7 @@
 """Graph attention (GAT): a weighted mean over an atom and its neighbours."""
 
-from typing import cast
+from collections.abc import Callable
+from typing import Any, cast
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -9,6 +10,7 @@ from molscore.nn.batch import GraphBatch
 from molscore.nn.families.atoms import (
     AtomContext,
     AtomFamily,
+    BondBlock,
     building_pyg,
     n_heads,
     with_loops,
@@ -16,7 +18,7 @@ from molscore.nn.families.atoms import (
 from molscore.nn.families.base import Block
 
 
-class AttentionBlock(Block):
+class AttentionBlock(BondBlock):
     """One layer of graph attention, its heads side by side.
 
         a[uv]   = softmax over u of leaky(s . W h[u] + t . W h[v] + r . E e[uv])
@@ -36,15 +38,17 @@ class AttentionBlock(Block):
         super().__init__()
         heads = n_heads(width)
         with building_pyg():
-            from torch_geometric.nn import GATConv  # noqa: PLC0415 (costs seconds)
-
-            self.conv = GATConv(width, width // heads, heads, edge_dim=width, add_self_loops=False)
-        # E e does not change over the applications: `prepare` computes it.
+            self.conv = self.convolution()(
+                width, width // heads, heads, edge_dim=width, add_self_loops=False
+            )
         self.edge, self.conv.lin_edge = self.conv.lin_edge, nn.Identity()
 
-    def prepare(self, ctx: AtomContext) -> AtomContext:
-        """Return the context with the bonds projected, E e."""
-        return ctx._replace(edge_attr=self.edge(ctx.edge_attr))
+    @staticmethod
+    def convolution() -> Callable[..., Any]:
+        """Return PyG's layer."""
+        from torch_geometric.nn import GATConv  # noqa: PLC0415 (costs seconds)
+
+        return cast(Callable[..., Any], GATConv)
 
     def forward(self, h: Tensor, ctx: AtomContext) -> Tensor:
         """Return F(h); `ctx` comes from `prepare`."""

@@ -5,11 +5,11 @@ from typing import cast
 from torch import Tensor, nn
 from torch.nn import functional
 
-from molscore.nn.families.atoms import SLOPE, AtomContext, AtomFamily, building_pyg
+from molscore.nn.families.atoms import SLOPE, AtomContext, AtomFamily, BondBlock, building_pyg
 from molscore.nn.families.base import Block
 
 
-class IsomorphismBlock(Block):
+class IsomorphismBlock(BondBlock):
     """Sums over neighbours, then a perceptron of two layers.
 
         z[v]    = (1 + eps) h[v] + sum of relu(h[u] + E e[uv]) over u in N(v)
@@ -35,10 +35,6 @@ class IsomorphismBlock(Block):
 
             self.conv = GINEConv(perceptron, train_eps=True, node_dim=0)
         self.edge = nn.Linear(width, width)
-
-    def prepare(self, ctx: AtomContext) -> AtomContext:
-        """Return the context with the bonds projected, E e."""
-        return ctx._replace(edge_attr=self.edge(ctx.edge_attr))
 
     def forward(self, h: Tensor, ctx: AtomContext) -> Tensor:
         """Return F(h); `ctx` comes from `prepare`."""

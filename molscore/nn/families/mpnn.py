@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
-from molscore.nn.families.atoms import SLOPE, AtomContext, AtomFamily, building_pyg
+from molscore.nn.families.atoms import SLOPE, AtomContext, AtomFamily, BondBlock, building_pyg
 from molscore.nn.families.base import Block
 
 MATRIX: Final = 32
@@ -16,7 +16,7 @@ HIDDEN: Final = 64
 """Width of the hidden layer of the edge network."""
 
 
-class EdgeNetworkBlock(Block):
+class EdgeNetworkBlock(BondBlock):
     """Messages through a matrix per bond, then a GRU cell.
 
         A[uv]   = reshape(N e[uv] + c)                        [d, d], once per pass
@@ -45,10 +45,6 @@ class EdgeNetworkBlock(Block):
             # Its network is left empty: it would run at every application.
             self.conv = NNConv(d, d, nn.Identity(), root_weight=False, node_dim=0)
         self.gru = nn.GRUCell(d, width)
-
-    def prepare(self, ctx: AtomContext) -> AtomContext:
-        """Return the context with the matrices A, [2 * n_bonds, d * d]."""
-        return ctx._replace(edge_attr=self.edge(ctx.edge_attr))
 
     def forward(self, h: Tensor, ctx: AtomContext) -> Tensor:
         """Return F(h); `ctx` comes from `prepare`."""

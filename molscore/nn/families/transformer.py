@@ -4,11 +4,18 @@ from torch import Tensor, nn
 
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
-from molscore.nn.families.atoms import SLOPE, AtomContext, AtomFamily, building_pyg, n_heads
+from molscore.nn.families.atoms import (
+    SLOPE,
+    AtomContext,
+    AtomFamily,
+    BondBlock,
+    building_pyg,
+    n_heads,
+)
 from molscore.nn.families.base import Block
 
 
-class TransformerBlock(Block):
+class TransformerBlock(BondBlock):
     """Attention over the neighbours of an atom, then a perceptron, each on a residual.
 
         x       = norm1(h)
@@ -41,17 +48,12 @@ class TransformerBlock(Block):
                 width, width // heads, heads, edge_dim=width, root_weight=False, bias=False
             )
         del self.conv.lin_skip  # made by PyG also where there is no root weight
-        # E e does not change over the applications: `prepare` computes it.
         self.edge, self.conv.lin_edge = self.conv.lin_edge, nn.Identity()
         self.out = nn.Linear(width, width)
         self.norm2 = nn.LayerNorm(width)
         self.perceptron = nn.Sequential(
             nn.Linear(width, 2 * width), nn.LeakyReLU(SLOPE), nn.Linear(2 * width, width)
         )
-
-    def prepare(self, ctx: AtomContext) -> AtomContext:
-        """Return the context with the bonds projected, E e."""
-        return ctx._replace(edge_attr=self.edge(ctx.edge_attr))
 
     def forward(self, h: Tensor, ctx: AtomContext) -> Tensor:
         """Return F(h); `ctx` comes from `prepare`."""
