@@ -19,12 +19,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import torch
 from cells import FOLDS, TABLES, Cell, label
 
+from molscore.bundle.summary import sigmoid
 from molscore.chem.policy import ChemPolicy
 from molscore.cpus import available_cpus
+from molscore.data.splits import read_folds_file
 from molscore.data.targets import read_labelled
 from molscore.stats.metrics import Metrics, classification_metrics, regression_metrics
 from molscore.train.config import TrainConfig
@@ -74,13 +75,10 @@ def prepare_dataset(name: str, table: Path, folds_file: Path | None) -> None:
     """
     if cached(name).exists():
         return
-    folds = None
-    if folds_file is not None:
-        with folds_file.open(encoding="utf-8-sig", newline="") as file:
-            fold_of = {int(r["row"]): int(r["fold"]) for r in csv.DictReader(file)}
-        folds = np.array([fold_of[i] for i in range(len(fold_of))])
+    labelled = read_labelled(table)
+    folds = None if folds_file is None else read_folds_file(folds_file, len(labelled))
     prepared = prepare(
-        read_labelled(table),
+        labelled,
         policy=ChemPolicy(),
         split="random" if folds is None else "file",
         n_folds=FOLDS,
@@ -107,7 +105,7 @@ def load(cell: Cell) -> TrainingData:
     """Return the data set, with descriptors where the model takes them."""
     data = TrainingData.load(cached(cell.dataset))
     if not cell.model.takes_descriptors:
-        data = TrainingData(**{**vars(data), "descriptors": None})
+        data = data.without_descriptors()
     return data
 
 
@@ -142,7 +140,7 @@ def score(data: TrainingData, rows: Any, outputs: Any) -> Metrics:
     """Return the scores of a model's outputs on rows."""
     y, p = data.values[rows, 0], outputs[:, 0].astype(float)
     if data.is_class[0]:
-        return classification_metrics(y, 1.0 / (1.0 + np.exp(-p))) | {"rmse": None, "mae": None}
+        return classification_metrics(y, sigmoid(p)) | {"rmse": None, "mae": None}
     return regression_metrics(y, p) | {"roc_auc": None}
 
 

@@ -1,5 +1,6 @@
 """What experts train on: packed graphs, descriptors, targets and folds, in a few flat arrays."""
 
+import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
@@ -50,6 +51,14 @@ class TrainingData:
     def n_descriptors(self) -> int:
         """Number of descriptors, 0 without."""
         return 0 if self.descriptors is None else int(self.descriptors.shape[1])
+
+    def parts(self, fold: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows an expert blind to `fold` trains on, and those it is judged on."""
+        return np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
+
+    def without_descriptors(self) -> "TrainingData":
+        """Return the same rows for a network that takes none."""
+        return dataclasses.replace(self, descriptors=None)
 
     def _arrays(self) -> dict[str, NDArray[np.generic]]:
         arrays: dict[str, NDArray[np.generic]] = {

@@ -128,8 +128,7 @@ class ExpertTrainer:
         self.config, self.expert, self.device = train, expert, device
         fold = expert % train.folds
         self.data = data
-        self.held_out = np.flatnonzero(data.folds == fold)
-        self.rows = np.flatnonzero(data.folds != fold)
+        self.rows, self.held_out = data.parts(fold)
         self.is_class = torch.tensor(data.is_class, device=device)
         torch.manual_seed(self._seed(0))
         self.model = build_model(model, data.n_targets, data.n_descriptors)

@@ -120,7 +120,7 @@ def train_trees(
     if data.descriptors is None:
         raise ValueError("trees need descriptors")
     fold = expert % train.folds
-    rows, held_out = np.flatnonzero(data.folds != fold), np.flatnonzero(data.folds == fold)
+    rows, held_out = data.parts(fold)
     scaler = DescriptorScaler.fit(data.descriptors[rows])
     x = scaler.transform(data.descriptors)
     ensembles, losses = [], []

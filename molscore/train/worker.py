@@ -7,7 +7,6 @@ whatever way) it ends too. Being a program of its own, it needs no guard in the 
 and inherits no threads.
 """
 
-import dataclasses
 import json
 import os
 import sys
@@ -77,7 +76,7 @@ def _of_network(data: TrainingData, model: ModelConfig) -> TrainingData:
     """Return what the network of a blend trains on: descriptors only if it asks for them."""
     if model.descriptors == "rdkit":
         return data
-    return dataclasses.replace(data, descriptors=None)
+    return data.without_descriptors()
 
 
 def _export(config: RunConfig, data: TrainingData, scratch: Path) -> bytes:
