@@ -21,8 +21,6 @@ from molscore.bundle.summary import Floats, combine, to_reported
 from molscore.bundle.tracing import CHECKED_SIZES, TOLERANCE, example_arrays
 from molscore.data.targets import Target
 from molscore.errors import ExportError
-from molscore.nn.config import TREES
-from molscore.nn.registry import made_of_descriptors
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
@@ -45,8 +43,7 @@ def standalone_inputs(manifest: Manifest) -> tuple[Port, ...]:
         Port(port.name, "float64", port.shape) if port.name == _DESCRIPTORS else port
         for port in input_ports(manifest.n_descriptors)
     )
-    alone = manifest.model.block == TREES or made_of_descriptors(manifest.model.block)
-    return ports[-1:] if alone else ports
+    return ports[-1:] if manifest.model.of_descriptors else ports
 
 
 def standalone_outputs(n_experts: int, n_targets: int) -> tuple[Port, ...]:

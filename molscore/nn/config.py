@@ -81,16 +81,14 @@ class ModelConfig(Config):
 
     def _settle(self) -> None:
         """Replace what the block decides, so that equal models have equal configurations."""
-        of_trees = self.block == TREES
-        of_descriptors = of_trees or made_of_descriptors(self.block)
-        if of_descriptors and self.descriptors == "none":
+        if self.of_descriptors and self.descriptors == "none":
             raise ConfigError(
                 f"block {self.block!r} is made of descriptors and cannot do without; use "
                 "descriptors rdkit (or auto), or another block"
             )
         if self.descriptors == "auto":
-            object.__setattr__(self, "descriptors", "rdkit" if of_descriptors else "none")
-        if of_descriptors and not of_trees:
+            object.__setattr__(self, "descriptors", "rdkit" if self.of_descriptors else "none")
+        if made_of_descriptors(self.block):
             object.__setattr__(self, "readout", "sum")
 
     def _refuse_options_of_networks(self) -> None:
@@ -101,6 +99,11 @@ class ModelConfig(Config):
                     f"{f.name} {getattr(self, f.name)!r} belongs to a network: leave it out with "
                     f"block {TREES!r}"
                 )
+
+    @property
+    def of_descriptors(self) -> bool:
+        """Whether descriptors alone are read, and no graph (a blend's trees apart)."""
+        return self.block == TREES or made_of_descriptors(self.block)
 
     @property
     def kinds(self) -> tuple[ExpertKind, ...]:

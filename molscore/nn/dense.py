@@ -5,9 +5,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional
 
+from molscore.nn.activation import SLOPE
 from molscore.score.depth import Block
-
-SLOPE = 0.01
 
 
 class DenseBlock(Block):

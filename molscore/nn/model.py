@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from molscore.nn.activation import SLOPE
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
 from molscore.nn.dense import DenseBlock
@@ -15,8 +16,6 @@ from molscore.nn.readout import READOUTS, RowReadout
 from molscore.nn.registry import family_class, made_of_descriptors
 from molscore.score.depth import Depth
 from molscore.score.plan import DepthPlan
-
-SLOPE = 0.01
 
 
 class Head(nn.Module):

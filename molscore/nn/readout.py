@@ -7,10 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from molscore.nn.activation import SLOPE
 from molscore.nn.config import ModelConfig
 from molscore.nn.scatter import gather, segment_mean, segment_softmax, segment_sum
-
-SLOPE = 0.01
 
 
 class VirtualNode(nn.Module):

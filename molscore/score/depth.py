@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 import torch
 from torch import Tensor, nn
 
-from molscore.score.dropout import StateDropout
+from molscore.score.dropout import StateDropout, dropped
 from molscore.score.integrators import STEPS, dropped_euler
 from molscore.score.plan import DepthPlan, Stage
 
@@ -93,7 +93,7 @@ class StageRunner(nn.Module):
             return dropped_euler(h, cast(Tensor, block(h, ctx)), dt, keep)
         else:
             new = STEPS[self.integrator](lambda u: cast(Tensor, block(u, ctx)), h, dt)
-        return new if keep is None else new * keep
+        return dropped(new, keep)
 
 
 class Depth(nn.Module):

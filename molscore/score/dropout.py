@@ -10,6 +10,11 @@ import torch
 from torch import Tensor, nn
 
 
+def dropped(h: Tensor, keep: Tensor | None) -> Tensor:
+    """Return `h` times a mask of `StateDropout.mask`, or `h` itself without one."""
+    return h if keep is None else h * keep
+
+
 class StateDropout(nn.Module):
     """Set elements of a state to zero with probability `p` while training.
 
@@ -44,8 +49,7 @@ class StateDropout(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """Return `h` with elements dropped (training) or `h` itself (evaluation)."""
-        keep = self.mask(h)
-        return h if keep is None else h * keep
+        return dropped(h, self.mask(h))
 
     def extra_repr(self) -> str:
         """Show the probability in `print(model)`."""

@@ -141,9 +141,7 @@ def run_training(
         done = _open_folder(folder, config, prepared, resume=resume, log=log)
         log.start_writing()
         waiting = [e for e in range(config.n_experts) if e not in done]
-        _train_waiting(
-            folder, waiting, config, workers=workers, device=device, log=log, progress=progress
-        )
+        _train_waiting(folder, waiting, config, workers=workers, log=log, progress=progress)
         experts = [folder.read_expert(e) for e in range(config.n_experts)]
         joined = _join(config, prepared, [result for result, _ in experts])
         metrics = _write_assessment(folder, table, prepared, joined)
@@ -210,11 +208,10 @@ def _train_waiting(
     config: RunConfig,
     *,
     workers: int,
-    device: str,
     log: Log,
     progress: ProgressCallback | None,
 ) -> None:
-    train = config.train
+    train, device = config.train, config.device
     # The graph last: it is made while the last experts train, where a process has nothing else.
     tasks = [str(expert) for expert in waiting]
     tasks += [] if folder.skeleton_path.exists() else [SKELETON]

@@ -10,13 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from molscore.nn.activation import SLOPE
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
 from molscore.nn.encoder import atom_encoder, bond_encoder
 from molscore.nn.families.base import Block, Family
 from molscore.nn.scatter import segment_mean
-
-SLOPE = 0.01
 
 
 class AtomContext(NamedTuple):

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 from torch.nn import functional
 
+from molscore.nn.activation import SLOPE
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
 from molscore.nn.encoder import N_ATOM_CODES, N_BOND_CODES, atom_encoder, bond_encoder
@@ -12,8 +13,6 @@ from molscore.nn.families.base import Block, Family
 from molscore.nn.messages import BondBags, bag_message, message
 from molscore.nn.scatter import gather, segment_sum
 from molscore.nn.tracing import exporting
-
-SLOPE = 0.01
 
 
 class BondContext(NamedTuple):

@@ -5,10 +5,11 @@ from typing import cast
 from torch import Tensor
 from torch.nn import functional
 
+from molscore.nn.activation import SLOPE
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
 from molscore.nn.encoder import N_ATOM_CODES, N_BOND_CODES, atom_encoder, bond_encoder
-from molscore.nn.families.atoms import SLOPE, AtomContext, AtomFamily, building_pyg, loop_index
+from molscore.nn.families.atoms import AtomContext, AtomFamily, building_pyg, loop_index
 from molscore.nn.families.base import Block
 from molscore.nn.scatter import gather, segment_sum
 

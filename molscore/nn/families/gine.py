@@ -5,7 +5,8 @@ from typing import cast
 from torch import Tensor, nn
 from torch.nn import functional
 
-from molscore.nn.families.atoms import SLOPE, AtomContext, AtomFamily, BondBlock, building_pyg
+from molscore.nn.activation import SLOPE
+from molscore.nn.families.atoms import AtomContext, AtomFamily, BondBlock, building_pyg
 from molscore.nn.families.base import Block
 
 

@@ -4,12 +4,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from molscore.nn.activation import SLOPE
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
 from molscore.nn.dense import DenseBlock
 from molscore.nn.families.base import Block, Family
-
-SLOPE = 0.01
 
 
 class DescriptorNetwork(Family):

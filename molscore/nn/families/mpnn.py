@@ -5,9 +5,10 @@ from typing import Final, cast
 from torch import Tensor, nn
 from torch.nn import functional
 
+from molscore.nn.activation import SLOPE
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
-from molscore.nn.families.atoms import SLOPE, AtomContext, AtomFamily, BondBlock, building_pyg
+from molscore.nn.families.atoms import AtomContext, AtomFamily, BondBlock, building_pyg
 from molscore.nn.families.base import Block
 
 MATRIX: Final = 32

@@ -2,10 +2,10 @@
 
 from torch import Tensor, nn
 
+from molscore.nn.activation import SLOPE
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
 from molscore.nn.families.atoms import (
-    SLOPE,
     AtomContext,
     AtomFamily,
     BondBlock,
