@@ -186,7 +186,7 @@ def append(path: Path, columns: list[str], row: list[object]) -> None:
         os.fsync(file.fileno())
 
 
-def waiting(tables: list[str], seeds: int) -> Iterator[Cell]:
+def waiting(tables: list[str], models: list[str], seeds: int) -> Iterator[Cell]:
     """Yield the cells still to train, each once, table by table."""
     done = read_done()
     for table in TABLES:
@@ -194,7 +194,8 @@ def waiting(tables: list[str], seeds: int) -> Iterator[Cell]:
             continue
         for cell in table.cells():
             key = (cell.dataset, label(cell.model), cell.seed, cell.fold)
-            if key not in done and cell.seed < seeds:
+            wanted = cell.seed < seeds and (not models or label(cell.model) in models)
+            if wanted and key not in done:
                 done.add(key)
                 yield cell
 
@@ -206,11 +207,12 @@ def main() -> None:
     parser.add_argument("--folds", type=Path, required=True, help="table with columns row, fold")
     names = [table.name for table in TABLES]
     parser.add_argument("--tables", nargs="*", choices=names, default=[], help="default: all")
+    parser.add_argument("--models", nargs="*", default=[], help="as they are named, default: all")
     parser.add_argument("--seeds", type=int, default=100, help="no more seeds than this")
     parser.add_argument("--workers", type=int, default=available_cpus(), help="processes")
     options = parser.parse_args()
 
-    cells = list(waiting(options.tables, options.seeds))
+    cells = list(waiting(options.tables, options.models, options.seeds))
     for name in sorted({cell.dataset for cell in cells}):
         if name == "esol":
             prepare_dataset(name, options.esol, options.folds)
@@ -227,9 +229,8 @@ def main() -> None:
                 row: list[object] = [line.dataset, line.model, line.seed, line.fold]
                 row.append(" ".join(f"{value:.4f}" for value in curve))
                 append(CURVES, ["dataset", "model", "seed", "fold", "rmse"], row)
-            print(
-                f"{n}/{len(cells)} {futures[future].key}: {line.rmse:.3f} in {line.seconds:.0f} s"
-            )
+            value = line.rmse if line.rmse is not None else line.roc_auc
+            print(f"{n}/{len(cells)} {futures[future].key}: {value} in {line.seconds:.0f} s")
 
 
 if __name__ == "__main__":

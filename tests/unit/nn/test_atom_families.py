@@ -140,8 +140,6 @@ def test_transformer_is_a_pre_norm_stack_of_transformerconv(pyg):
         return y + second(act(first(block.norm2(y))))
 
     stack.assert_equals(layer)
-    rows, _ = stack.family.finish(stack.h0, stack.ctx, stack.batch)
-    torch.testing.assert_close(rows.norm(dim=1), stack.family.norm(stack.h0).norm(dim=1))
 
 
 @pytest.mark.parametrize("block", BLOCKS)
