@@ -124,8 +124,13 @@ def train_cell(cell: Cell) -> tuple[Result, list[float]]:
         if trainer.epoch % LOOK_EVERY == 0:
             looked = score(data, trainer.held_out, trainer.predict(trainer.held_out))
             curve += [looked["rmse"]] if looked["rmse"] is not None else []
-    metrics = score(data, trainer.held_out, trainer.result().predictions)
-    return result(cell, metrics, trainer.model.n_parameters(), seconds), curve
+    line = result(
+        *cell.place,
+        metrics=score(data, trainer.held_out, trainer.result().predictions),
+        seconds=seconds,
+        parameters=trainer.model.n_parameters(),
+    )
+    return line, curve
 
 
 def train_boosted(cell: Cell, data: TrainingData, config: TrainConfig) -> Result:
@@ -133,18 +138,34 @@ def train_boosted(cell: Cell, data: TrainingData, config: TrainConfig) -> Result
     began = time.process_time()
     done, _ = train_trees(data, config, cell.fold)
     seconds = time.process_time() - began
-    return result(cell, score(data, done.rows, done.predictions), 0, seconds)
+    metrics = score(data, done.rows, done.predictions)
+    return result(*cell.place, metrics=metrics, seconds=seconds)
 
 
 def score(data: TrainingData, rows: Any, outputs: Any) -> Metrics:
     """Return the scores of a model's outputs on rows."""
-    y, p = data.values[rows, 0], outputs[:, 0].astype(float)
+    p = outputs[:, 0].astype(float)
+    return metrics_of(data, rows, sigmoid(p) if data.is_class[0] else p)
+
+
+def metrics_of(data: TrainingData, rows: Any, predicted: Any) -> Metrics:
+    """Return the scores of predictions on rows; of a class they are probabilities."""
+    y = data.values[rows, 0]
     if data.is_class[0]:
-        return classification_metrics(y, sigmoid(p)) | {"rmse": None, "mae": None}
-    return regression_metrics(y, p) | {"roc_auc": None}
+        return classification_metrics(y, predicted) | {"rmse": None, "mae": None}
+    return regression_metrics(y, predicted) | {"roc_auc": None}
 
 
-def result(cell: Cell, metrics: Metrics, parameters: int, seconds: float) -> Result:
+def result(
+    dataset: str,
+    model: str,
+    seed: int,
+    fold: int,
+    *,
+    metrics: Metrics,
+    seconds: float,
+    parameters: int = 0,
+) -> Result:
     """Return the line of a cell."""
 
     def rounded(name: str) -> float | None:
@@ -152,16 +173,21 @@ def result(cell: Cell, metrics: Metrics, parameters: int, seconds: float) -> Res
         return None if value is None else round(value, 5)
 
     return Result(
-        dataset=cell.dataset,
-        model=label(cell.model),
-        seed=cell.seed,
-        fold=cell.fold,
+        dataset=dataset,
+        model=model,
+        seed=seed,
+        fold=fold,
         rmse=rounded("rmse"),
         mae=rounded("mae"),
         roc_auc=rounded("roc_auc"),
         parameters=parameters,
         seconds=round(seconds, 2),
     )
+
+
+def keep(line: Result) -> None:
+    """Add the line of a cell to the results."""
+    append(RESULTS, list(asdict(line)), list(asdict(line).values()))
 
 
 def read_done() -> set[tuple[str, str, int, int]]:
@@ -193,10 +219,9 @@ def waiting(tables: list[str], models: list[str], seeds: int) -> Iterator[Cell]:
         if tables and table.name not in tables:
             continue
         for cell in table.cells():
-            key = (cell.dataset, label(cell.model), cell.seed, cell.fold)
             wanted = cell.seed < seeds and (not models or label(cell.model) in models)
-            if wanted and key not in done:
-                done.add(key)
+            if wanted and cell.place not in done:
+                done.add(cell.place)
                 yield cell
 
 
@@ -224,7 +249,7 @@ def main() -> None:
         futures = {pool.submit(train_cell, cell): cell for cell in cells}
         for n, future in enumerate(as_completed(futures), 1):
             line, curve = future.result()
-            append(RESULTS, list(asdict(line)), list(asdict(line).values()))
+            keep(line)
             if curve:
                 row: list[object] = [line.dataset, line.model, line.seed, line.fold]
                 row.append(" ".join(f"{value:.4f}" for value in curve))

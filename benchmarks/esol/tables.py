@@ -15,10 +15,12 @@ from typing import Final
 
 import matplotlib.pyplot as plt
 import numpy as np
-from cells import FOLDS, GRAPH_BLOCKS, TABLES, Table, label, plan_name
+from cells import CHEMPROP, FOLDS, GRAPH_BLOCKS, INDEPENDENT, TABLES, Table, label, plan_name
 from numpy.typing import NDArray
 from run import CURVES, HERE, LOOK_EVERY, RESULTS
 from scipy import stats
+
+from molscore.nn.config import ModelConfig
 
 OUT: Final = HERE / "tables"
 TRAIN_TIME: Final = HERE.parent / "train_time" / "results.json"
@@ -92,13 +94,11 @@ def paired(a: Row, b: Row) -> str:
 
 def lines_of(table: Table, rows: dict[tuple[str, str], Row]) -> list[list[str]]:
     """Return the cells of a table's lines, best first within what is there."""
-    labels = [label(model) for model in table.models]
-    there = [name for name in labels if (table.dataset, name) in rows]
+    there = [name for name in table.rows if (table.dataset, name) in rows]
     there.sort(key=lambda name: rows[table.dataset, name].cost)
     lines = []
     for name in there:
         row = rows[table.dataset, name]
-        native = rows.get((table.dataset, f"{name.split(' ', 1)[0]} native"))
         lines.append(
             [
                 name,
@@ -106,7 +106,7 @@ def lines_of(table: Table, rows: dict[tuple[str, str], Row]) -> list[list[str]]:
                 f"{row.rmse.mean(axis=0).std(ddof=1):.3f}",
                 str(len(row.rmse)),
                 " ".join(f"{v:.3f}" for v in row.rmse.mean(axis=0)),
-                paired(row, native) if native is not None and native is not row else "",
+                *(difference(rows, table.dataset, name, other) for other in table.against),
                 f"{row.parameters:,}" if row.parameters else "",
                 f"{row.seconds:.0f}",
                 table.paper.get(name, ""),
@@ -115,10 +115,22 @@ def lines_of(table: Table, rows: dict[tuple[str, str], Row]) -> list[list[str]]:
     return lines
 
 
-HEAD: Final = [
-    *("model", "RMSE", "sd of folds", "seeds", "per fold"),
-    *("minus native [95 %]", "parameters", "CPU s a fold", "paper"),
-]
+def difference(rows: dict[tuple[str, str], Row], dataset: str, name: str, other: str) -> str:
+    """Return how far a row is from another, where both are there and are not the same."""
+    if other == "native":
+        other = f"{name.split(' ', 1)[0]} native"
+    if other == name or not {(dataset, name), (dataset, other)} <= rows.keys():
+        return ""
+    return paired(rows[dataset, name], rows[dataset, other])
+
+
+def head_of(table: Table, *, is_auc: bool) -> list[str]:
+    """Return the column names of a table."""
+    return [
+        *("model", "ROC-AUC" if is_auc else "RMSE", "sd of folds", "seeds", "per fold"),
+        *(f"minus {other} [95 %]" for other in table.against),
+        *("parameters", "CPU s a fold", "paper"),
+    ]
 
 
 def write_table(table: Table, rows: dict[tuple[str, str], Row]) -> None:
@@ -126,8 +138,9 @@ def write_table(table: Table, rows: dict[tuple[str, str], Row]) -> None:
     lines = lines_of(table, rows)
     if len(lines) < min(2, len(table.models)):
         return
-    missing = [label(m) for m in table.models if (table.dataset, label(m)) not in rows]
-    text = [f"# {table.title}", "", markdown(HEAD, lines), ""]
+    missing = [name for name in table.rows if (table.dataset, name) not in rows]
+    head = head_of(table, is_auc=rows[table.dataset, lines[0][0]].is_auc)
+    text = [f"# {table.title}", "", markdown(head, lines), ""]
     text += [
         f"Paper: {name}: {value}"
         for name, value in table.paper.items()
@@ -138,7 +151,26 @@ def write_table(table: Table, rows: dict[tuple[str, str], Row]) -> None:
     (OUT / f"{table.name}.md").write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
     with (OUT / f"{table.name}.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([HEAD, *lines])
+        writer.writerows([head, *lines])
+
+
+def write_independent(rows: dict[tuple[str, str], Row]) -> None:
+    """Write the default beside its rivals on every other data set, one line each."""
+    default = label(ModelConfig())
+    columns = [default, "dmpnn skip05", "dmpnn native", "catboost", CHEMPROP]
+    columns.append("dmpnn score descriptors=rdkit")
+    head = ["data set", *columns, *(f"{default} minus {o} [95 %]" for o in ("catboost", CHEMPROP))]
+    lines = []
+    for name in INDEPENDENT:
+        if (name, default) not in rows:
+            continue
+        scores = [f"{rows[name, c].mean:.3f}" if (name, c) in rows else "" for c in columns]
+        auc = " (ROC-AUC)" if rows[name, default].is_auc else ""
+        against = [difference(rows, name, default, other) for other in ("catboost", CHEMPROP)]
+        lines.append([name + auc, *scores, *against])
+    if lines:
+        text = "# The default and its rivals on other data, RMSE, five folds\n\n"
+        (OUT / "independent.md").write_text(text + markdown(head, lines) + "\n", encoding="utf-8")
 
 
 def markdown(head: list[str], lines: list[list[str]]) -> str:
@@ -234,6 +266,7 @@ def main() -> None:
     rows = read_rows()
     for table in TABLES:
         write_table(table, rows)
+    write_independent(rows)
     curves = read_curves()
     write_convergence(rows, curves)
     plot_convergence(curves)

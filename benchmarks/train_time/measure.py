@@ -90,18 +90,49 @@ def chemprop_splits(table: Table, seed: int) -> list[dict[str, list[int]]]:
 
 def run_chemprop(program: str, table: Table, data: Path, work: Path, epochs: int, seed: int) -> Run:
     """Train chemprop on every fold and return what it took and how well it did."""
+    wall, cpu, predictions = train_chemprop(program, table, data, work, epochs, seed)
+    scores = [
+        rmse(table, table.held_out(fold), predicted) for fold, predicted in predictions.items()
+    ]
+    return Run(wall, cpu, scores)
+
+
+def train_chemprop(
+    program: str,
+    table: Table,
+    data: Path,
+    work: Path,
+    epochs: int,
+    seed: int,
+    task: str = "regression",
+) -> tuple[float, float, dict[int, list[float]]]:
+    """Train chemprop on every fold, in one process.
+
+    Args:
+        program: its executable.
+        table: what it trains on.
+        data: the same as a file with the columns smiles and y.
+        work: folder for what it writes.
+        epochs: passes over the training part.
+        seed: of torch, and of the rows held out for early stopping.
+        task: `regression` or `classification`.
+
+    Returns:
+        Seconds on the clock, of all processors, and by fold the predictions of its held-out
+        rows (of a class its probability).
+    """
     splits, output = work / "splits.json", work / "chemprop"
     splits.write_text(json.dumps(chemprop_splits(table, seed)))
     command = [program, "train", "--data-path", data, "--smiles-columns", "smiles"]
     command += ["--target-columns", "y", "--splits-file", splits, "--output-dir", output]
     command += ["--epochs", epochs, "--pytorch-seed", seed, "--accelerator", "cpu"]
+    command += ["--task-type", task]
     wall, cpu = timed(command, work / "chemprop.log")
-    scores = []
+    predictions = {}
     for number, fold in enumerate(sorted(set(table.folds))):
         with (output / f"replicate_{number}/model_0/test_predictions.csv").open() as file:
-            predictions = [float(r["y"]) for r in csv.DictReader(file)]
-        scores.append(rmse(table, table.held_out(fold), predictions))
-    return Run(wall, cpu, scores)
+            predictions[fold] = [float(r["y"]) for r in csv.DictReader(file)]
+    return wall, cpu, predictions
 
 
 def run_molscore(
