@@ -42,6 +42,8 @@ def train(
     strict: bool = False,
     force: bool = False,
     resume: bool = False,
+    start: str | Path | None = None,
+    exclude: str | Path | Sequence[str | Path] = (),
     progress: Callable[[int, int | None], None] | None = None,
     **options: Any,
 ) -> "TrainResult":
@@ -64,6 +66,9 @@ def train(
         strict: fail when any row cannot be used, instead of leaving it out.
         force: replace an existing bundle and run.
         resume: go on with the run in `run_dir`.
+        start: a `.molscore` file; the experts start from its networks, whose architecture and
+            standardisation then hold. See `freeze` among the options.
+        exclude: a table or tables whose structures are not learned from.
         progress: told (epochs done, epochs in all).
         **options: fields of `TableOptions`, `ChemPolicy`, `ModelConfig` and `TrainConfig`, such
             as `smiles_column`, `salts`, `plan`, `width`, `blend`, `epochs`, `folds`, `seed`.
@@ -98,6 +103,8 @@ def train(
         strict=strict,
         force=force,
         resume=resume,
+        start=start,
+        exclude=[exclude] if isinstance(exclude, str | Path) else exclude,
         progress=progress,
     )
 
@@ -122,6 +129,8 @@ def train_model(
     strict: bool,
     force: bool,
     resume: bool,
+    start: str | Path | None,
+    exclude: Sequence[str | Path],
     progress: Callable[[int, int | None], None] | None,
 ) -> "TrainResult":
     """Train with configurations that are built already; see `train`."""
@@ -133,15 +142,19 @@ def train_model(
             raise ConfigError(f"unknown {name} {value!r}; expected one of {', '.join(known)}")
     if workers < 0:
         raise ConfigError(f"workers must be 0 (one per CPU) or more, got {workers}")
-    refuse_inputs(output, table=table, folds_file=folds_file)
+    refuse_inputs(output, table=table, folds_file=folds_file, model_to_start_from=start)
     with training_extra():
         from molscore.data.splits import read_folds_file  # noqa: PLC0415 (may need the extra)
+        from molscore.train.exclude import read_excluded  # noqa: PLC0415
         from molscore.train.folder import RunFolder  # noqa: PLC0415
         from molscore.train.places import check_places  # noqa: PLC0415
         from molscore.train.run import run_training  # noqa: PLC0415
+        from molscore.train.start import read_start  # noqa: PLC0415
 
         run_dir = run_dir or default_run_dir(output)
         check_places(output, RunFolder(run_dir), force=force, resume=resume)
+        origin = None if start is None else read_start(start)
+        excluded = [read_excluded(path) for path in exclude]
         labelled = read_labelled(
             table,
             table_options,
@@ -165,6 +178,8 @@ def train_model(
             device=device,
             force=force,
             resume=resume,
+            start=origin,
+            exclude=excluded,
             log=_log,
             progress=progress,
         )

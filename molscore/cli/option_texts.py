@@ -82,6 +82,7 @@ OPTION_TEXTS: Final[dict[type[Config], dict[str, OptionText]]] = {
             "How rows go to folds: random, scaffold, group:COLUMN or time:COLUMN.", "HOW"
         ),
         "seed": OptionText("The one seed everything is drawn from.", "N"),
+        "freeze": OptionText("With --from, train the new head alone."),
         "threads": OptionText("Threads an expert computes with; part of the result.", "N"),
     },
 }

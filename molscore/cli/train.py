@@ -90,6 +90,24 @@ def train(
             help="Go on with the run in --run-dir where it stopped (--force: replace --output).",
         ),
     ] = False,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="BUNDLE",
+            readable=False,
+            help="Start from the networks of this model, all but their heads; its architecture "
+            "and standardisation hold.",
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            metavar="FILE",
+            help="Do not learn from structures in this table; give it again for several.",
+        ),
+    ] = None,
     schedule: TrainConfig,
     architecture: ModelConfig,
     policy: ChemPolicy,
@@ -129,6 +147,8 @@ def train(
             strict=strict,
             force=force,
             resume=resume,
+            start=start,
+            exclude=exclude or [],
             progress=progress,
         )
     if not logs.state.quiet:

@@ -87,6 +87,15 @@ def cross_validation(metrics: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"{name}: mean over {n_folds} held-out folds{_learned_as(of_target)}: {figures}"
         )
+        if "others" in of_target:
+            others, n = of_target["others"]["mean"], of_target["others"]["pooled"]["n"]
+            shown = ", ".join(
+                f"{metric} {format_number(value)}" for metric, value in others.items()
+            )
+            lines.append(
+                f"{name}: on the {n} rows whose structures the model to start from never saw: "
+                f"{shown}"
+            )
         if "weight" in of_target:
             metric = next(iter(of_target["mean"]))
             alone = ", ".join(

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,13 +74,19 @@ def average(targets: Sequence[Target], oof: OutOfFold) -> NDArray[np.float64]:
     return np.stack(columns, axis=1)
 
 
-def assess(data: TrainingData, targets: Sequence[Target], oof: OutOfFold) -> dict[str, Any]:
+def assess(
+    data: TrainingData,
+    targets: Sequence[Target],
+    oof: OutOfFold,
+    known: NDArray[np.bool_] | None = None,
+) -> dict[str, Any]:
     """Return all cross-validation metrics.
 
     For every target: `folds`, the metrics of every single expert on its own held-out fold;
     `mean` and `sd` over those (the figure quoted for a single expert); `pooled`, over all rows
     at once with the repeats averaged; and, with several repeats, `averaged_mean`, the mean
-    over folds with the repeats averaged.
+    over folds with the repeats averaged. With `known` [n], the rows whose structures the model
+    to start from was trained on, `others` holds `mean`, `pooled` and the number of the rest.
 
     Regression metrics are in the unit the model learns: the transformed one, if there is a
     transform.
@@ -90,27 +96,48 @@ def assess(data: TrainingData, targets: Sequence[Target], oof: OutOfFold) -> dic
     out: dict[str, Any] = {}
     for t, target in enumerate(targets):
         y = data.values[:, t]
-        singles: list[dict[str, Any]] = []
-        ensembles: list[Metrics] = []
-        for fold in fold_ids:
-            rows = data.folds == fold
-            for repeat, p in enumerate(oof.predictions):
-                metrics = score(target, y[rows], p[rows, t])
-                singles.append({"repeat": repeat, "fold": fold, **metrics})
-            ensembles.append(score(target, y[rows], averaged[rows, t]))
+        singles = _singles(data, target, t, oof, fold_ids)
         names = [k for k in (singles[0] if singles else {}) if k not in ("repeat", "fold", "n")]
         out[target.name] = {
             "kind": target.kind,
             "unit": target.unit,
             "transform": target.transform,
             "folds": singles,
-            "mean": {k: _mean([s[k] for s in singles]) for k in names},
+            "mean": _means(singles, names),
             "sd": {k: _sd([s[k] for s in singles]) for k in names},
             "pooled": score(target, y, averaged[:, t]),
         }
         if len(oof.predictions) > 1:
-            out[target.name]["averaged_mean"] = {k: _mean([e[k] for e in ensembles]) for k in names}
+            of_folds = [data.folds == fold for fold in fold_ids]
+            ensembles = [score(target, y[rows], averaged[rows, t]) for rows in of_folds]
+            out[target.name]["averaged_mean"] = _means(ensembles, names)
+        if known is not None:
+            others = _singles(data, target, t, oof, fold_ids, ~known)
+            pooled = score(target, y[~known], averaged[~known, t])
+            out[target.name]["others"] = {"mean": _means(others, names), "pooled": pooled}
     return out
+
+
+def _singles(
+    data: TrainingData,
+    target: Target,
+    t: int,
+    oof: OutOfFold,
+    fold_ids: Sequence[int],
+    among: NDArray[np.bool_] | None = None,
+) -> list[dict[str, Any]]:
+    """Return the metrics of every single expert on its fold, or on those rows among it."""
+    out = []
+    for fold in fold_ids:
+        rows = (data.folds == fold) & (True if among is None else among)
+        y = data.values[rows, t]
+        for repeat, p in enumerate(oof.predictions):
+            out.append({"repeat": repeat, "fold": fold, **score(target, y, p[rows, t])})
+    return out
+
+
+def _means(scores: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Metrics:
+    return {k: _mean([s[k] for s in scores]) for k in names}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -45,9 +45,14 @@ class Joined:
     weights: Floats | None = None
     fold_weights: dict[int, Floats] = field(default_factory=dict)
 
-    def metrics(self, data: TrainingData, targets: Sequence[Target]) -> dict[str, Any]:
+    def metrics(
+        self,
+        data: TrainingData,
+        targets: Sequence[Target],
+        known: NDArray[np.bool_] | None = None,
+    ) -> dict[str, Any]:
         """Return the metrics of `assess`; of a blend also those of its parts, and its weights."""
-        metrics = assess(data, targets, self.oof)
+        metrics = assess(data, targets, self.oof, known)
         for name, oof in self.parts.items():
             kept = ("folds", "mean", "sd", "pooled", "averaged_mean")
             for of_target, of_part in assess(data, targets, oof).items():

@@ -7,7 +7,10 @@ from molscore.config import Config
 from molscore.errors import ConfigError
 from molscore.nn.config import ModelConfig
 
-OF_NETWORKS: Final = (*("epochs", "batch_size", "learning_rate", "warmup", "weight_decay", "clip"),)
+OF_NETWORKS: Final = (
+    *("epochs", "batch_size", "learning_rate", "warmup", "weight_decay", "clip"),
+    "freeze",
+)
 OF_TREES: Final = ("iterations",)
 """Fields that mean nothing without a network, and without trees."""
 
@@ -33,6 +36,7 @@ class TrainConfig(Config):
         repeats: R experts a fold, which differ in their seed.
         split: random, scaffold, group:COLUMN or time:COLUMN.
         seed: the one seed everything is drawn from.
+        freeze: of an expert that starts from another model, train the head alone.
         threads: torch threads an expert uses. Stored, and never taken from the machine, so that
             the same seed gives the same model.
     """
@@ -48,6 +52,7 @@ class TrainConfig(Config):
     repeats: int = 1
     split: str = "random"
     seed: int = 0
+    freeze: bool = False
     threads: int = 1
 
     def __post_init__(self) -> None:

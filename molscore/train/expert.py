@@ -1,7 +1,7 @@
 """One expert: a model trained on all folds but one."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,7 @@ from molscore.nn.model import build_model
 from molscore.train.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from molscore.train.config import TrainConfig
 from molscore.train.data import TrainingData
+from molscore.train.start import take_backbone
 
 CHECKPOINT_SECONDS: Final = 2.0
 EVAL_BATCH: Final = 256
@@ -115,6 +116,7 @@ class ExpertTrainer:
         train: the schedule.
         expert: number of the expert, repeat * K + fold.
         device: where to train.
+        start: weights to start from, by state-dict name; see `molscore.train.start`.
     """
 
     def __init__(
@@ -124,6 +126,7 @@ class ExpertTrainer:
         train: TrainConfig,
         expert: int,
         device: str = "cpu",
+        start: Mapping[str, NDArray[np.float32]] | None = None,
     ) -> None:
         self.config, self.expert, self.device = train, expert, device
         fold = expert % train.folds
@@ -134,9 +137,14 @@ class ExpertTrainer:
         self.model = build_model(model, data.n_targets, data.n_descriptors)
         self._fit_inputs()
         self._fit_targets()
+        if start is not None:
+            take_backbone(self.model, start)
         self.model.to(device)
+        trained = self.model.head if train.freeze else self.model
+        self.model.requires_grad_(not train.freeze)
+        trained.requires_grad_(True)
         # Matrices decay; vectors (biases, learned steps) do not.
-        parameters = list(self.model.parameters())
+        parameters = list(trained.parameters())
         self.flat = [
             flatten_parameters([p for p in parameters if p.ndim >= 2]),
             flatten_parameters([p for p in parameters if p.ndim < 2]),

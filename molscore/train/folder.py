@@ -4,6 +4,7 @@ config.json                   the exact configuration, with the hash of the trai
 data.safetensors              what the experts train on
 checkpoints/expert-NNN.safetensors    while an expert trains
 experts/expert-NNN.safetensors        when it is done
+start.safetensors             the weights to start from, where there are such
 oof.csv, metrics.json, metrics.csv    the cross-validation
 log.txt                       what was said
 """
@@ -33,6 +34,7 @@ from molscore.train.checkpoint import write_atomically
 from molscore.train.config import TrainConfig
 from molscore.train.data import TrainingData
 from molscore.train.expert import ExpertResult
+from molscore.train.start import Weights
 
 fcntl: Any
 try:
@@ -60,6 +62,7 @@ class RunConfig(Config):
     model: ModelConfig = ModelConfig()
     train: TrainConfig = TrainConfig()
     device: str = "cpu"
+    start_sha256: str = ""
 
     @property
     def n_experts(self) -> int:
@@ -128,18 +131,27 @@ class RunFolder:
         finally:
             os.close(handle)
 
-    def start(self, config: RunConfig, data: TrainingData) -> None:
-        """Write data and configuration; the configuration last, as it marks the folder."""
+    def start(self, config: RunConfig, data: TrainingData, weights: Sequence[Weights] = ()) -> None:
+        """Write data and configuration; the configuration last, as it marks the folder.
+
+        Args:
+            config: of the run.
+            data: what the experts train on.
+            weights: what they start from, see `read_start`.
+        """
         for folder in (self.path, self.path / "checkpoints", self.path / "experts"):
             folder.mkdir(parents=True, exist_ok=True)
         data.save(self.path / "data.safetensors")
+        if weights:
+            arrays = {f"{i}/{name}": a for i, w in enumerate(weights) for name, a in w.items()}
+            write_atomically(self.start_path, lambda p: save_file(arrays, p))
         self.write_json("config.json", config.to_dict())
 
     def clear(self) -> None:
         """Remove what an earlier run left, and nothing else that is in the folder."""
         self.config_path.unlink(missing_ok=True)
         for name in (
-            *("data.safetensors", "skeleton.onnx", "log.txt"),
+            *("data.safetensors", "start.safetensors", "skeleton.onnx", "log.txt"),
             *("oof.csv", "metrics.json", "metrics.csv"),
         ):
             (self.path / name).unlink(missing_ok=True)
@@ -202,6 +214,25 @@ class RunFolder:
     def read_data(self) -> TrainingData:
         """Read the training data."""
         return TrainingData.load(self.path / "data.safetensors")
+
+    @property
+    def start_path(self) -> Path:
+        """Where the weights to start from are kept."""
+        return self.path / "start.safetensors"
+
+    def read_start(self, expert: int) -> Weights | None:
+        """Read what an expert starts from: weights of model e mod n, or None without any."""
+        if not self.start_path.exists():
+            return None
+        with safe_open(self.start_path, framework="numpy") as file:
+            names = list(file.keys())
+            number = expert % len({name.partition("/")[0] for name in names})
+            prefix = f"{number}/"
+            return {
+                name.removeprefix(prefix): file.get_tensor(name)
+                for name in names
+                if name.startswith(prefix)
+            }
 
     def write_expert(
         self, expert: int, result: ExpertResult, scaler: DescriptorScaler | None

@@ -58,6 +58,7 @@ def prepare(
     seed: int,
     descriptors: bool,
     folds: NDArray[np.int64] | None = None,
+    exclude: frozenset[str] = frozenset(),
 ) -> Prepared:
     """Turn a table into training data.
 
@@ -69,6 +70,7 @@ def prepare(
         seed: for the split.
         descriptors: compute the RDKit descriptors too.
         folds: int64, one fold for every row of the table, or None to make them.
+        exclude: keys of structures that are not to be learned from.
 
     Raises:
         InputError: when too little is left to train on.
@@ -77,8 +79,11 @@ def prepare(
     values = _transformed(table)
     labelled: NDArray[np.bool_] = np.asarray(np.isfinite(values).any(axis=1))
     used = [m for m in molecules if labelled[m.row]]
-    rows = np.array([m.row for m in used], dtype=np.int64)
+    n_labelled = len(used)
     keys = tuple(structure_key(m) for m in used)
+    used = [m for m, key in zip(used, keys, strict=True) if key not in exclude]
+    keys = tuple(key for key in keys if key not in exclude)
+    rows = np.array([m.row for m in used], dtype=np.int64)
     _check_enough(table, keys, failures, labelled)
     warnings: list[str] = []
     if folds is None:
@@ -101,6 +106,7 @@ def prepare(
         "rows_used": len(rows),
         "rows_unusable_smiles": len(failures),
         "rows_without_label": int((~labelled).sum()),
+        "rows_excluded": n_labelled - len(used),
         "labels_rejected": len(table.rejected),
         "structures": len(set(keys)),
         "folds": n_used,

@@ -25,13 +25,25 @@ def build_manifest(
     policy: ChemPolicy,
     metrics: dict[str, Any],
     output: Path,
+    origin: dict[str, Any],
 ) -> Manifest:
-    """Return the manifest of a new model; its members are filled in when it is written."""
+    """Return the manifest of a new model; its members are filled in when it is written.
+
+    Args:
+        table: what it was trained on.
+        prepared: what was used of it.
+        config: of the run.
+        policy: standardisation of molecules.
+        metrics: of the cross-validation.
+        output: file of the model.
+        origin: other models and tables that had a part in it.
+    """
     training = {
         "table": Path(table.name).name,
         "table_sha256": table.sha256,
         "data_sha256": config.data_sha256,
         "counts": prepared.counts,
+        **origin,
         "config": config.train.used_by(config.model),
         "warnings": list(prepared.warnings),
         "notes": list(table.notes),

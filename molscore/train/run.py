@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import molscore
-from molscore.bundle.structures import STRUCTURES, hash_structures
+from molscore.bundle.structures import STRUCTURES, hash_structures, seen
 from molscore.bundle.writer import save_bundle
 from molscore.chem.features import FEATURIZER_VERSION
 from molscore.chem.policy import ChemPolicy
@@ -23,6 +23,7 @@ from molscore.nn.devices import resolve_device
 from molscore.train.assess import metrics_csv, oof_csv
 from molscore.train.blend import Joined, join, join_blend
 from molscore.train.config import TrainConfig
+from molscore.train.exclude import Excluded
 from molscore.train.expert import ExpertResult
 from molscore.train.folder import SKELETON, RunConfig, RunFolder
 from molscore.train.log import Log, RunLog
@@ -30,6 +31,7 @@ from molscore.train.places import check_places
 from molscore.train.pool import train_experts
 from molscore.train.prepare import Prepared, prepare
 from molscore.train.provenance import build_manifest
+from molscore.train.start import Start
 from molscore.train.trees import require_trees
 
 ProgressCallback = Callable[[int, int | None], None]
@@ -79,6 +81,8 @@ def run_training(
     device: str = "cpu",
     force: bool = False,
     resume: bool = False,
+    start: Start | None = None,
+    exclude: Sequence[Excluded] = (),
     log: Log = lambda text: None,
     progress: ProgressCallback | None = None,
 ) -> TrainResult:
@@ -97,6 +101,8 @@ def run_training(
         device: `cpu`, `cuda`, `mps` or `auto`.
         force: replace an existing bundle and an existing run.
         resume: go on with the run in `run_dir`.
+        start: the model the experts start from; its architecture and standardisation hold.
+        exclude: tables whose structures are left out.
         log: told one plain line at a time.
         progress: told (epochs done, epochs in all), over all experts; the trees of a target
             count as one.
@@ -111,6 +117,10 @@ def run_training(
     check_places(output, folder, force=force, resume=resume)
     for text in table.notes:
         log(f"{table.name}: {text}")
+    if start is not None:
+        model, policy = start.settle(model, policy)
+    elif train.freeze:
+        raise ConfigError("--freeze trains the head of another model: it needs --from BUNDLE")
     device = _check_settings(model, train, len(table.targets), device)
     if folds is not None:
         train = dataclasses.replace(train, split="file", folds=int(folds.max()) + 1)
@@ -122,6 +132,7 @@ def run_training(
         seed=train.seed,
         descriptors=model.takes_descriptors,
         folds=folds,
+        exclude=frozenset[str]().union(*(excluded.keys(policy) for excluded in exclude)),
     )
     train = dataclasses.replace(train, folds=prepared.counts["folds"])
     _say_what_is_used(table, prepared, log)
@@ -134,17 +145,21 @@ def run_training(
         model=model,
         train=train,
         device=device,
+        start_sha256="" if start is None else start.sha256,
     )
+    known = None if start is None else seen(prepared.keys, start.structures)
+    if start is not None and known is not None:
+        log(_describe_start(start, known))
     with folder.hold():
         # Another run may have begun, or ended, since the first look.
         check_places(output, folder, force=force, resume=resume)
-        done = _open_folder(folder, config, prepared, resume=resume, log=log)
+        done = _open_folder(folder, config, prepared, start, resume=resume, log=log)
         log.start_writing()
         waiting = [e for e in range(config.n_experts) if e not in done]
         _train_waiting(folder, waiting, config, workers=workers, log=log, progress=progress)
         experts = [folder.read_expert(e) for e in range(config.n_experts)]
         joined = _join(config, prepared, [result for result, _ in experts])
-        metrics = _write_assessment(folder, table, prepared, joined)
+        metrics = _write_assessment(folder, table, prepared, joined, known)
         # The trees of a blend take all descriptors, and its networks the same ones or none.
         experts = experts[-train.n_experts :]
         arrays: dict[str, Any] = {STRUCTURES: hash_structures(prepared.keys)}
@@ -153,7 +168,9 @@ def run_training(
                 arrays |= {f"descriptors/{i}/{k}": v for k, v in scaler.to_arrays().items()}
         sha256 = save_bundle(
             output,
-            build_manifest(table, prepared, config, policy, metrics, output),
+            build_manifest(
+                table, prepared, config, policy, metrics, output, _origin(start, known, exclude)
+            ),
             experts=joined.experts,
             onnx=folder.skeleton_path.read_bytes(),
             arrays=arrays,
@@ -172,12 +189,18 @@ def run_training(
 
 
 def _open_folder(
-    folder: RunFolder, config: RunConfig, prepared: Prepared, *, resume: bool, log: Log
+    folder: RunFolder,
+    config: RunConfig,
+    prepared: Prepared,
+    start: Start | None,
+    *,
+    resume: bool,
+    log: Log,
 ) -> set[int]:
     """Start or re-open the run folder; return the experts that are done."""
     if not resume:
         folder.clear()
-        folder.start(config, prepared.data)
+        folder.start(config, prepared.data, () if start is None else start.experts)
         return set()
     folder.remove_partial_files()
     there = folder.read_config()
@@ -296,18 +319,52 @@ def _say_what_is_used(table: LabelledTable, prepared: Prepared, log: Log) -> Non
         )
     if len(prepared.failures) > 20:
         log(f"left out: {len(prepared.failures) - 20} more rows with an unusable SMILES")
+    if n["rows_excluded"]:
+        log(f"{n['rows_excluded']} rows hold excluded structures and are not used")
     if prepared.n_unlabelled:
         log(f"left out: {prepared.n_unlabelled} rows without a label")
     for text in prepared.warnings:
         log(f"warning: {text}")
 
 
+def _describe_start(start: Start, known: NDArray[np.bool_]) -> str:
+    """Say what the experts start from, and how much of the table it has seen."""
+    n = int(known.sum())
+    said = f"starting from {start.name} (sha256 {start.sha256[:12]})"
+    if not n:
+        return f"{said}, which was trained on no structure of this table"
+    return (
+        f"warning: {said}, which was trained on the structures of {n} of {len(known)} rows: "
+        "the figures over all rows flatter this model; those of the others are given beside them"
+    )
+
+
+def _origin(
+    start: Start | None, known: NDArray[np.bool_] | None, exclude: Sequence[Excluded]
+) -> dict[str, Any]:
+    """Return what a manifest says of other models and tables that had a part in this one."""
+    origin: dict[str, Any] = {}
+    if start is not None and known is not None:
+        origin["start"] = {
+            "name": start.name,
+            "sha256": start.sha256,
+            "rows_it_was_trained_on": int(known.sum()),
+        }
+    if exclude:
+        origin["excluded"] = [{"table": e.name, "sha256": e.sha256} for e in exclude]
+    return origin
+
+
 def _write_assessment(
-    folder: RunFolder, table: LabelledTable, prepared: Prepared, joined: Joined
+    folder: RunFolder,
+    table: LabelledTable,
+    prepared: Prepared,
+    joined: Joined,
+    known: NDArray[np.bool_] | None,
 ) -> dict[str, Any]:
     if not (prepared.data.folds >= 0).any():
         return {}
-    metrics = joined.metrics(prepared.data, table.targets)
+    metrics = joined.metrics(prepared.data, table.targets, known)
     folder.write_text("oof.csv", oof_csv(prepared.data, table.targets, joined.oof))
     folder.write_text("metrics.csv", metrics_csv(metrics))
     folder.write_json("metrics.json", metrics)

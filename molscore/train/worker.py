@@ -60,7 +60,12 @@ def _serve(folder: RunFolder, requests: TextIO, say: Any, device: str) -> None:
             folder.write_expert(expert, result, scaler)
         else:
             trainer = ExpertTrainer(
-                _of_network(data, config.model), config.model, config.train, expert, device
+                _of_network(data, config.model),
+                config.model,
+                config.train,
+                expert,
+                device,
+                start=folder.read_start(expert),
             )
             result = train_expert(
                 trainer,
