@@ -13,7 +13,7 @@ from molscore.data.records import TableOptions
 from molscore.data.targets import LabelledTable, Transform, read_labelled
 from molscore.errors import ConfigError, InputError
 from molscore.nn.config import ModelConfig
-from molscore.train.config import TrainConfig
+from molscore.train.config import FINE_TUNING, TrainConfig
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,8 @@ def train(
         force: replace an existing bundle and run.
         resume: go on with the run in `run_dir`.
         start: a `.molscore` file; the experts start from its networks, whose architecture and
-            standardisation then hold. See `freeze` among the options.
+            standardisation then hold, and the schedule is a gentler one where the options
+            do not say otherwise (`FINE_TUNING`). See `freeze` among the options.
         exclude: a table or tables whose structures are not learned from.
         progress: told (epochs done, epochs in all).
         **options: fields of `TableOptions`, `ChemPolicy`, `ModelConfig` and `TrainConfig`, such
@@ -81,6 +82,8 @@ def train(
         InputError: when the table does not allow training.
         MolscoreError: when a training process fails.
     """
+    if start is not None:
+        options = FINE_TUNING | options
     how, policy, model, schedule = build_configs(
         options, TableOptions, ChemPolicy, ModelConfig, TrainConfig
     )

@@ -7,7 +7,7 @@ the allowed values) from there, so the command line cannot drift from the librar
 import functools
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -126,6 +126,13 @@ def configured(
         return run
 
     return decorate
+
+
+def not_given(context: typer.Context, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the values whose option does not stand on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in values}
+    given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
+    return {name: value for name, value in values.items() if name not in given}
 
 
 def _option_parameters(part: type[Config]) -> list[inspect.Parameter]:

@@ -1,5 +1,6 @@
 """`molscore train`."""
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,18 +17,23 @@ from molscore.cli.options import (
     TargetOption,
     WorkersOption,
     configured,
+    not_given,
 )
 from molscore.cli.progress import progress_bar
 from molscore.data.records import TableOptions
 from molscore.nn.config import ModelConfig
-from molscore.train.config import TrainConfig
+from molscore.train.config import FINE_TUNING, TrainConfig
 
+_FINE_TUNING = " and ".join(
+    f"--{name.replace('_', '-')} {value}" for name, value in FINE_TUNING.items()
+)
 Task = Literal["auto", "regression", "classification"]
 Transform = Literal["none", "log10", "ln", "log1p"]
 
 
 @configured(schedule=TrainConfig, architecture=ModelConfig, policy=ChemPolicy, table=TableOptions)
 def train(
+    context: typer.Context,
     file: TableArgument,
     *,
     output: Annotated[
@@ -97,7 +103,7 @@ def train(
             metavar="BUNDLE",
             readable=False,
             help="Start from the networks of this model, all but their heads; its architecture "
-            "and standardisation hold.",
+            f"and standardisation hold, and {_FINE_TUNING} unless given.",
         ),
     ] = None,
     exclude: Annotated[
@@ -125,6 +131,8 @@ def train(
     )
     from molscore.report.text import cross_validation  # noqa: PLC0415
 
+    if start is not None:
+        schedule = dataclasses.replace(schedule, **not_given(context, FINE_TUNING))
     reports.announce_terminal(file)
     output = output or default_output(file)
     with _resume_hint(run_dir or default_run_dir(output)), progress_bar("training") as progress:

@@ -14,6 +14,10 @@ OF_NETWORKS: Final = (
 OF_TREES: Final = ("iterations",)
 """Fields that mean nothing without a network, and without trees."""
 
+FINE_TUNING: Final[dict[str, Any]] = {"epochs": 30, "learning_rate": 3e-4}
+"""What holds in place of the defaults where experts start from another model. Chosen on Huuskonen's
+solubilities, from a model of AqSolDB without them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(Config):

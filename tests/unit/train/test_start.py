@@ -15,7 +15,7 @@ from molscore.chem.policy import ChemPolicy
 from molscore.data.splits import make_folds
 from molscore.errors import ConfigError
 from molscore.nn.config import ModelConfig
-from molscore.train.config import TrainConfig
+from molscore.train.config import FINE_TUNING, TrainConfig
 from molscore.train.exclude import read_excluded
 from molscore.train.expert import ExpertTrainer
 from molscore.train.start import BACKBONE, read_start
@@ -127,6 +127,15 @@ def test_resumed_runs_start_from_the_same_weights(origin, tmp_path):
     assert not (other / "whole-run" / "start.safetensors").exists()
 
 
+def test_the_schedule_is_gentler_unless_given(origin, tmp_path):
+    path = table(tmp_path / "t.csv", VARIED)
+    common = {"start": origin, "folds": 2, "workers": 1, "force": True}
+    result = api_train(path, output=tmp_path / "t.molscore", epochs=2, **common)
+    said = load_bundle(result.bundle).manifest.training["config"]
+    assert said["epochs"] == 2
+    assert said["learning_rate"] == FINE_TUNING["learning_rate"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -143,7 +152,7 @@ def test_another_architecture_is_refused(origin, tmp_path, options, message):
 
 
 def test_freezing_needs_a_model_to_start_from(tmp_path):
-    with pytest.raises(ConfigError, match="--freeze .* needs --from"):
+    with pytest.raises(ConfigError, match=r"--freeze .* needs --from"):
         train(tmp_path, "tuned", VARIED, freeze=True)
 
 
