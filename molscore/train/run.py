@@ -1,7 +1,6 @@
 """A training run from table to bundle."""
 
 import dataclasses
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,12 @@ from molscore.train.exclude import Excluded
 from molscore.train.expert import ExpertResult
 from molscore.train.folder import SKELETON, RunConfig, RunFolder
 from molscore.train.log import Log, RunLog
+from molscore.train.messages import (
+    describe_experts,
+    describe_length,
+    describe_start,
+    say_what_is_used,
+)
 from molscore.train.places import check_places
 from molscore.train.pool import train_experts
 from molscore.train.prepare import Prepared, prepare
@@ -135,7 +140,7 @@ def run_training(
         exclude=frozenset[str]().union(*(excluded.keys(policy) for excluded in exclude)),
     )
     train = dataclasses.replace(train, folds=prepared.counts["folds"])
-    _say_what_is_used(table, prepared, log)
+    say_what_is_used(table, prepared, log)
     config = RunConfig(
         molscore_version=molscore.__version__,
         featurizer_version=FEATURIZER_VERSION,
@@ -149,7 +154,7 @@ def run_training(
     )
     known = None if start is None else seen(prepared.keys, start.structures)
     if start is not None and known is not None:
-        log(_describe_start(start, known))
+        log(describe_start(start, known))
     with folder.hold():
         # Another run may have begun, or ended, since the first look.
         check_places(output, folder, force=force, resume=resume)
@@ -245,7 +250,7 @@ def _train_waiting(
     n_workers = max(1, min(n_workers, len(waiting)))
     if waiting:
         log(
-            f"training {_describe_experts(config, waiting)} "
+            f"training {describe_experts(config, waiting)} "
             f"in {n_workers} process{'es' * (n_workers != 1)} on {device}"
         )
     total = sum(map(config.n_steps, range(config.n_experts)))
@@ -257,7 +262,7 @@ def _train_waiting(
         if progress is not None:
             progress(before + sum(steps.values()), total)
         if step == config.n_steps(expert):
-            log(f"expert {expert}: {_describe_length(config, expert)}, training loss {loss:.4f}")
+            log(f"expert {expert}: {describe_length(config, expert)}, training loss {loss:.4f}")
 
     train_experts(
         folder.path,
@@ -281,62 +286,11 @@ def _check_settings(model: ModelConfig, train: TrainConfig, n_targets: int, devi
     return "cpu"
 
 
-def _describe_experts(config: RunConfig, experts: Sequence[int]) -> str:
-    """Return such as "5 experts of 100 epochs and 5 experts of 1000 trees"."""
-    counts = Counter(_describe_length(config, e) for e in experts)
-    return " and ".join(f"{_count(n, 'expert')} of {length}" for length, n in counts.items())
-
-
-def _describe_length(config: RunConfig, expert: int) -> str:
-    if config.kind(expert) == "graph":
-        return _count(config.train.epochs, "epoch")
-    return _count(config.train.iterations, "tree") + " a target" * (len(config.targets) > 1)
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'s' * (n != 1)}"
-
-
 def _join(config: RunConfig, prepared: Prepared, results: Sequence[ExpertResult]) -> Joined:
     n, repeats = config.train.n_experts, config.train.repeats
     if config.model.blend:
         return join_blend(prepared.data, results[:n], results[n:], repeats)
     return join(prepared.data, results, repeats)
-
-
-def _say_what_is_used(table: LabelledTable, prepared: Prepared, log: Log) -> None:
-    n = prepared.counts
-    log(f"{table.name}: {n['rows_read']} rows read, {n['rows_used']} used")
-    for item in table.rejected[:20]:
-        where = f"line {item.line}" + (f", column {item.column!r}" if item.column else "")
-        log(f"left out: {where}: {item.text}: {item.reason}")
-    if len(table.rejected) > 20:
-        log(f"left out: {len(table.rejected) - 20} more values")
-    for failure in prepared.failures[:20]:
-        log(
-            f"left out: line {table.lines[failure.row]}: {failure.smiles}: "
-            f"{failure.status}: {failure.reason}"
-        )
-    if len(prepared.failures) > 20:
-        log(f"left out: {len(prepared.failures) - 20} more rows with an unusable SMILES")
-    if n["rows_excluded"]:
-        log(f"{n['rows_excluded']} rows hold excluded structures and are not used")
-    if prepared.n_unlabelled:
-        log(f"left out: {prepared.n_unlabelled} rows without a label")
-    for text in prepared.warnings:
-        log(f"warning: {text}")
-
-
-def _describe_start(start: Start, known: NDArray[np.bool_]) -> str:
-    """Say what the experts start from, and how much of the table it has seen."""
-    n = int(known.sum())
-    said = f"starting from {start.name} (sha256 {start.sha256[:12]})"
-    if not n:
-        return f"{said}, which was trained on no structure of this table"
-    return (
-        f"warning: {said}, which was trained on the structures of {n} of {len(known)} rows: "
-        "the figures over all rows flatter this model; those of the others are given beside them"
-    )
 
 
 def _origin(

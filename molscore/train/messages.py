@@ -1,0 +1,66 @@
+"""What a training run says of itself."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from molscore.data.targets import LabelledTable
+from molscore.train.folder import RunConfig
+from molscore.train.log import Log
+from molscore.train.prepare import Prepared
+from molscore.train.start import Start
+
+
+def say_what_is_used(table: LabelledTable, prepared: Prepared, log: Log) -> None:
+    """Say how many rows are used and which are not."""
+    n = prepared.counts
+    log(f"{table.name}: {n['rows_read']} rows read, {n['rows_used']} used")
+    for item in table.rejected[:20]:
+        where = f"line {item.line}" + (f", column {item.column!r}" if item.column else "")
+        log(f"left out: {where}: {item.text}: {item.reason}")
+    if len(table.rejected) > 20:
+        log(f"left out: {len(table.rejected) - 20} more values")
+    for failure in prepared.failures[:20]:
+        log(
+            f"left out: line {table.lines[failure.row]}: {failure.smiles}: "
+            f"{failure.status}: {failure.reason}"
+        )
+    if len(prepared.failures) > 20:
+        log(f"left out: {len(prepared.failures) - 20} more rows with an unusable SMILES")
+    if n["rows_excluded"]:
+        log(f"{n['rows_excluded']} rows hold excluded structures and are not used")
+    if prepared.n_unlabelled:
+        log(f"left out: {prepared.n_unlabelled} rows without a label")
+    for text in prepared.warnings:
+        log(f"warning: {text}")
+
+
+def describe_start(start: Start, known: NDArray[np.bool_]) -> str:
+    """Say what the experts start from, and how much of the table it has seen."""
+    n = int(known.sum())
+    said = f"starting from {start.name} (sha256 {start.sha256[:12]})"
+    if not n:
+        return f"{said}, which was trained on no structure of this table"
+    return (
+        f"warning: {said}, which was trained on the structures of {n} of {len(known)} rows: "
+        "the figures over all rows flatter this model; those of the others are given beside them"
+    )
+
+
+def describe_experts(config: RunConfig, experts: Sequence[int]) -> str:
+    """Return such as "5 experts of 100 epochs and 5 experts of 1000 trees"."""
+    counts = Counter(describe_length(config, e) for e in experts)
+    return " and ".join(f"{_count(n, 'expert')} of {length}" for length, n in counts.items())
+
+
+def describe_length(config: RunConfig, expert: int) -> str:
+    """Return such as "100 epochs"."""
+    if config.kind(expert) == "graph":
+        return _count(config.train.epochs, "epoch")
+    return _count(config.train.iterations, "tree") + " a target" * (len(config.targets) > 1)
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'s' * (n != 1)}"
