@@ -76,13 +76,16 @@ class PackedGraphs:
         """Join data sets, in the order given."""
         return cls._join(
             parts,
-            [n for p in parts for n in np.diff(p.atom_ptr)],
-            [n for p in parts for n in np.diff(p.bond_ptr)],
+            _counts([p.atom_ptr for p in parts]),
+            _counts([p.bond_ptr for p in parts]),
         )
 
     @classmethod
     def _join(
-        cls, parts: Sequence[MolGraph] | Sequence[Self], n_atoms: list[int], n_bonds: list[int]
+        cls,
+        parts: Sequence[MolGraph] | Sequence[Self],
+        n_atoms: Sequence[int] | NDArray[np.int64],
+        n_bonds: Sequence[int] | NDArray[np.int64],
     ) -> Self:
         """Join the arrays of `parts`; the counts are per molecule."""
         return cls(
@@ -93,15 +96,15 @@ class PackedGraphs:
             bond_codes=_joined(
                 [p.bond_codes for p in parts], np.dtype(np.uint8), len(BOND_FEATURES)
             ),
-            atom_ptr=_pointers(n_atoms),
-            bond_ptr=_pointers(n_bonds),
+            atom_ptr=pointers(n_atoms),
+            bond_ptr=pointers(n_bonds),
         )
 
-    def batch(self, index: NDArray[np.int64]) -> GraphArrays:
-        """Gather molecules into one batch.
+    def take(self, index: NDArray[np.int64]) -> Self:
+        """Gather molecules into another data set.
 
         Args:
-            index: int64 [n_graphs], molecules in the order wanted; repeats are allowed.
+            index: int64 [n], molecules in the order wanted; repeats are allowed.
 
         Raises:
             IndexError: when an index is outside 0 to len(self) - 1.
@@ -111,18 +114,29 @@ class PackedGraphs:
             raise IndexError(f"molecule index outside 0 to {len(self) - 1}")
         n_atoms = self.atom_ptr[index + 1] - self.atom_ptr[index]
         n_bonds = self.bond_ptr[index + 1] - self.bond_ptr[index]
-        atoms = _ranges(self.atom_ptr[index], n_atoms)
-        bonds = _ranges(self.bond_ptr[index], n_bonds)
-        first_atom = np.cumsum(n_atoms) - n_atoms
-        ends = self.bond_atoms[bonds] + np.repeat(first_atom, n_bonds)[:, None]
-        edge_index = np.empty((2, 2 * len(bonds)), dtype=np.int64)
+        atoms = ranges(self.atom_ptr[index], n_atoms)
+        bonds = ranges(self.bond_ptr[index], n_bonds)
+        return type(self)(
+            atom_codes=self.atom_codes[atoms],
+            bond_atoms=self.bond_atoms[bonds],
+            bond_codes=self.bond_codes[bonds],
+            atom_ptr=pointers(n_atoms),
+            bond_ptr=pointers(n_bonds),
+        )
+
+    def batch(self, index: NDArray[np.int64]) -> GraphArrays:
+        """Gather molecules into one batch for a model; arguments and errors are those of `take`."""
+        taken = self.take(index)
+        n_atoms, n_bonds = np.diff(taken.atom_ptr), np.diff(taken.bond_ptr)
+        ends = taken.bond_atoms + np.repeat(taken.atom_ptr[:-1], n_bonds)[:, None]
+        edge_index = np.empty((2, 2 * len(ends)), dtype=np.int64)
         edge_index[:, 0::2] = ends.T
         edge_index[:, 1::2] = ends.T[::-1]
         return GraphArrays(
-            atom_codes=self.atom_codes[atoms].astype(np.int64),
-            bond_codes=np.repeat(self.bond_codes[bonds].astype(np.int64), 2, axis=0),
+            atom_codes=taken.atom_codes.astype(np.int64),
+            bond_codes=np.repeat(taken.bond_codes.astype(np.int64), 2, axis=0),
             edge_index=edge_index,
-            graph_id=np.repeat(np.arange(len(index), dtype=np.int64), n_atoms),
+            graph_id=np.repeat(np.arange(len(taken), dtype=np.int64), n_atoms),
             n_atoms=n_atoms,
         )
 
@@ -134,14 +148,19 @@ def _joined(arrays: Sequence[NDArray[Any]], dtype: np.dtype[Any], width: int) ->
     return np.concatenate(arrays).astype(dtype, copy=False)
 
 
-def _pointers(counts: Sequence[int]) -> NDArray[np.int64]:
-    """[n] counts to [n + 1] offsets."""
-    pointers = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(np.asarray(counts, dtype=np.int64), out=pointers[1:])
-    return pointers
+def _counts(offsets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Offsets of several data sets to the counts of them all."""
+    return np.concatenate([np.empty(0, dtype=np.int64), *map(np.diff, offsets)])
 
 
-def _ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def pointers(counts: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """[n] counts to int64 [n + 1] offsets."""
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(np.asarray(counts, dtype=np.int64), out=offsets[1:])
+    return offsets
+
+
+def ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Concatenate the ranges starts[i] .. starts[i] + counts[i] - 1."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0

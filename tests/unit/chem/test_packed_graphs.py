@@ -79,3 +79,15 @@ def test_concatenate_undoes_cutting(cuts):
 def test_an_index_outside_is_refused(index):
     with pytest.raises(IndexError, match="outside 0 to 6"):
         PACKED.batch(np.array(index))
+
+
+@pytest.mark.parametrize("index", [[], [2], [6, 0, 0, 3, 1]])
+def test_take_gathers_in_the_order_given(index):
+    taken = PACKED.take(np.array(index, dtype=np.int64))
+    assert_same(taken, PackedGraphs.pack([GRAPHS[i] for i in index]))
+
+
+@pytest.mark.parametrize("index", [-1, len(TEXTS)])
+def test_take_refuses_what_is_not_there(index):
+    with pytest.raises(IndexError, match="outside 0 to 6"):
+        PACKED.take(np.array([index]))
