@@ -1,24 +1,26 @@
-"""A standardised molecule as integer codes, independent of how its SMILES was written."""
+"""Standardised molecules as integer codes, independent of how their SMILES was written."""
 
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from rdkit import Chem
-from rdkit.Chem import rdCIPLabeler
 
+from molscore.chem.binary import read_binary
 from molscore.chem.features import (
     ATOM_FEATURES,
     BOND_FEATURES,
     ELEMENTS,
     FEATURIZER_VERSION,
-    OTHER,
     Feature,
 )
 from molscore.chem.molecule import Molecule
-from molscore.chem.packed import MolGraph
+from molscore.chem.packed import MolGraph, PackedGraphs
+from molscore.chem.skeleton import Ints, Skeletons, ask
+from molscore.chem.stereo import cip_codes
 
 __all__ = [
     "ATOM_FEATURES",
@@ -27,10 +29,11 @@ __all__ = [
     "Feature",
     "MolGraph",
     "featurize",
+    "featurize_many",
 ]
 
-MAX_CIP_STEPS: Final = 30_000
-"""Bound of the CIP search, some 25 ms; molecules of even 3,000 u need about 100."""
+MOLECULES_AT_ONCE: Final = 512
+"""Bounds the memory of the arrays in between; more at once is no faster."""
 
 _ROW_STARTS: Final = (1, 3, 11, 19, 37, 55, 87, 119)
 _ELEMENT, _GROUP, _PERIOD, _DEGREE, _CHARGE, _HYDROGENS, _BONDING, _RING, _CIP = ATOM_FEATURES
@@ -43,126 +46,119 @@ _BOND_WEIGHT: Final = np.array(
     [_ONE, _ONE + _DOUBLE, _ONE + _TRIPLE, _ONE + _AROMATIC, _ONE + _SPECIAL, _ONE + _SPECIAL],
     dtype=np.float64,
 )
-# Twice the bond order to the code of `order`.
-_UNCLEAR: Final = 255
-_CODE_OF_DOUBLED_ORDER: Final = np.array([_UNCLEAR, _UNCLEAR, 0, 3, 1, _UNCLEAR, 2], dtype=np.uint8)
-_CODE_OF_TYPE: Final = {
-    Chem.BondType.SINGLE: 0,
-    Chem.BondType.DOUBLE: 1,
-    Chem.BondType.TRIPLE: 2,
-    Chem.BondType.AROMATIC: 3,
-    Chem.BondType.DATIVE: 4,
-    Chem.BondType.DATIVEL: 4,
-    Chem.BondType.DATIVER: 4,
-    Chem.BondType.DATIVEONE: 4,
+# How many aromatic, double and triple bonds an atom has: its label of `bonding`.
+_PATTERNS: Final = {
+    (0, 0, 0): "single",
+    (0, 1, 0): "double",
+    (0, 2, 0): "two-double",
+    (0, 0, 1): "triple",
+    (2, 0, 0): "aromatic-2",
+    (3, 0, 0): "aromatic-3",
+    (2, 1, 0): "aromatic-double",
 }
+_NO_RING: Final = 255  # larger than any code, for minima
 
 
 def featurize(molecule: Molecule) -> MolGraph:
-    """Turn a molecule into the codes of `ATOM_FEATURES` and `BOND_FEATURES`.
+    """Turn one molecule into codes; `featurize_many` says how."""
+    packed = featurize_many([molecule])
+    return MolGraph(packed.atom_codes, packed.bond_atoms, packed.bond_codes)
+
+
+def featurize_many(molecules: Sequence[Molecule]) -> PackedGraphs:
+    """Turn molecules into the codes of `ATOM_FEATURES` and `BOND_FEATURES`.
 
     Bonds come sorted by their atoms. Up to the numbering of the atoms the result is the same
-    for every way of writing the SMILES.
+    for every way of writing the SMILES, and whatever the other molecules are.
 
     Args:
-        molecule: a parsed molecule; it is not changed.
+        molecules: parsed molecules; they are not changed.
 
     Returns:
-        Codes and bonds; a molecule without bonds gives bond arrays of no rows.
+        Codes and bonds, in the order given.
 
     Source: CIP labels by RDKit `rdCIPLabeler` (Hanson 2018, doi:10.1021/acs.jcim.8b00324),
         since the older labels of `AssignStereochemistry` are approximate.
     """
-    mol = molecule.mol
-    bond_atoms, order = _bonds(mol)
-    atom_codes = _atom_codes(mol, bond_atoms, order)
-    bond_codes = np.zeros((len(bond_atoms), len(BOND_FEATURES)), dtype=np.uint8)
-    bond_codes[:, 0] = order
-    _set_rings(mol, bond_atoms, atom_codes, bond_codes)
-    if any(mark in molecule.smiles for mark in "@/\\"):
-        _set_stereo(mol, bond_atoms, atom_codes, bond_codes)
-    return MolGraph(atom_codes, bond_atoms, bond_codes)
-
-
-def _bonds(mol: Any) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Return atoms [n_bonds, 2], smaller index first, rows sorted, and order codes [n_bonds]."""
-    orders = Chem.GetAdjacencyMatrix(mol, useBO=True, force=True)
-    begin, end = orders.nonzero()
-    upper = begin < end
-    begin, end = begin[upper], end[upper]
-    # The matrix shows a dative bond on its accepting side alone and hides bonds of order 0;
-    # such molecules, and those with bonds of order 4 and up, are looked at bond by bond.
-    if len(begin) == mol.GetNumBonds():
-        forward = orders[begin, end]
-        doubled = (forward + orders[end, begin]).astype(np.intp)
-        if not len(doubled) or doubled.max() < len(_CODE_OF_DOUBLED_ORDER):
-            codes = _CODE_OF_DOUBLED_ORDER[doubled]
-            if codes.max(initial=0) < _UNCLEAR and (2 * forward == doubled).all():
-                return np.stack((begin, end), axis=1).astype(np.int32), codes
-    rows = sorted(
-        (
-            *sorted((b.GetBeginAtomIdx(), b.GetEndAtomIdx())),
-            _CODE_OF_TYPE.get(b.GetBondType(), _ORDER.other),
-        )
-        for b in mol.GetBonds()
+    return PackedGraphs.concatenate(
+        [
+            _featurize_some(molecules[start : start + MOLECULES_AT_ONCE])
+            for start in range(0, len(molecules), MOLECULES_AT_ONCE)
+        ]
     )
-    table = np.array(rows, dtype=np.int32).reshape(-1, 3)
-    return np.ascontiguousarray(table[:, :2]), table[:, 2].astype(np.uint8)
 
 
-def _atom_codes(
-    mol: Any, bond_atoms: NDArray[np.int32], order: NDArray[np.uint8]
-) -> NDArray[np.uint8]:
+def _featurize_some(molecules: Sequence[Molecule]) -> PackedGraphs:
+    skeletons, unread = read_binary([m.mol for m in molecules])
+    packed = _codes(skeletons, molecules)
+    if not unread:
+        return packed
+    asked = [_codes(ask(molecules[i].mol), molecules[i : i + 1]) for i in unread]
+    place = np.arange(len(molecules))
+    place[unread] = len(molecules) + np.arange(len(unread))
+    return PackedGraphs.concatenate([packed, *asked]).take(place)
+
+
+def _codes(skeletons: Skeletons, molecules: Sequence[Molecule]) -> PackedGraphs:
+    """Give all codes of some molecules."""
+    first = np.repeat(skeletons.atom_ptr[:-1], np.diff(skeletons.bond_ptr))[:, None]
+    ends = np.sort(skeletons.ends, axis=1) + first
+    keys = _bond_keys(ends, len(skeletons.atomic_number))
+    by_key = np.argsort(keys)  # molecules stay in their order, as their atoms do
+    atom_codes = _atom_codes(skeletons, ends)
+    bond_codes = np.zeros((len(ends), len(BOND_FEATURES)), dtype=np.uint8)
+    bond_codes[:, 0] = skeletons.order[by_key]
+    _set_rings(skeletons, keys[by_key], atom_codes, bond_codes)
+    _set_stereo(skeletons, molecules, by_key, atom_codes, bond_codes)
+    return PackedGraphs(
+        atom_codes=atom_codes,
+        bond_atoms=(ends - first)[by_key].astype(np.int32),
+        bond_codes=bond_codes,
+        atom_ptr=skeletons.atom_ptr,
+        bond_ptr=skeletons.bond_ptr,
+    )
+
+
+def _bond_keys(ends: Ints, n_atoms: int) -> Ints:
+    """Give each pair of atoms, the smaller first, a number that sorts as the pairs do."""
+    keys: Ints = ends[:, 0] * n_atoms + ends[:, 1]
+    return keys
+
+
+def _atom_codes(skeletons: Skeletons, ends: Ints) -> NDArray[np.uint8]:
     """Return all atom codes but ring and CIP, which are left 0."""
-    sums = np.bincount(
-        bond_atoms.ravel(), _BOND_WEIGHT[order].repeat(2), minlength=mol.GetNumAtoms()
+    n_atoms = len(skeletons.atomic_number)
+    weights = _BOND_WEIGHT[skeletons.order]
+    sums = np.bincount(ends.ravel(), weights.repeat(2), minlength=n_atoms).astype(np.int64)
+    charge = skeletons.charge
+    codes = np.zeros((n_atoms, len(ATOM_FEATURES)), dtype=np.uint8)
+    codes[:, :3] = _element_codes()[skeletons.atomic_number]
+    codes[:, 3] = np.minimum(sums & 63, _DEGREE.other)
+    codes[:, 4] = np.where((charge >= -2) & (charge <= 3), charge + 2, _CHARGE.other)
+    codes[:, 5] = np.minimum(skeletons.hydrogens, _HYDROGENS.other)
+    codes[:, 6] = _bonding_codes(sums)
+    return codes
+
+
+def _bonding_codes(sums: Ints) -> NDArray[np.uint8]:
+    """Return the code of `bonding` of each atom's sum of `_BOND_WEIGHT`."""
+    table = _bonding_table()
+    counts = (sums >> 18 & 63, sums >> 6 & 63, sums >> 12 & 63)  # as in `_PATTERNS`
+    place = tuple(np.minimum(c, n - 1) for c, n in zip(counts, table.shape, strict=True))
+    codes: NDArray[np.uint8] = np.where(
+        sums >= _SPECIAL, _BONDING.labels.index("dative"), table[place]
     )
-    rows = [
-        _environment(atom.GetAtomicNum(), atom.GetFormalCharge(), atom.GetTotalNumHs(), bonds)
-        for atom, bonds in zip(mol.GetAtoms(), sums.astype(np.int64).tolist(), strict=True)
-    ]
-    codes = np.frombuffer(b"".join(rows), dtype=np.uint8)
-    return codes.reshape(-1, len(ATOM_FEATURES)).copy()
+    return codes
 
 
-@lru_cache(maxsize=65_536)
-def _environment(atomic_number: int, charge: int, hydrogens: int, bonds: int) -> bytes:
-    """Return one row of atom codes; few distinct environments occur, so most are looked up.
-
-    Args:
-        atomic_number: 1 to 118.
-        charge: formal charge.
-        hydrogens: hydrogens that are not atoms of the graph.
-        bonds: sum of `_BOND_WEIGHT` over the atom's bonds.
-    """
-    element, group, period = _element_codes()[atomic_number]
-    return bytes(
-        (
-            *(element, group, period),
-            min(bonds & 63, _DEGREE.other),
-            charge + 2 if -2 <= charge <= 3 else _CHARGE.other,
-            min(hydrogens, _HYDROGENS.other),
-            _bonding_code(bonds),
-            *(0, 0),
-        )
-    )
-
-
-def _bonding_code(bonds: int) -> int:
-    special, aromatic = bonds >> 24, bonds >> 18 & 63
-    triple, double = bonds >> 12 & 63, bonds >> 6 & 63
-    if special:
-        return _BONDING.labels.index("dative")
-    label = {
-        (0, 0, 0): "single",
-        (0, 1, 0): "double",
-        (0, 2, 0): "two-double",
-        (0, 0, 1): "triple",
-        (2, 0, 0): "aromatic-2",
-        (3, 0, 0): "aromatic-3",
-        (2, 1, 0): "aromatic-double",
-    }.get((aromatic, double, triple), OTHER)
-    return _BONDING.labels.index(label)
+@cache
+def _bonding_table() -> NDArray[np.uint8]:
+    """[aromatic, double, triple]: code of `bonding`; the last of each axis stands for more."""
+    shape = tuple(max(pattern[axis] for pattern in _PATTERNS) + 2 for axis in range(3))
+    table = np.full(shape, _BONDING.other, dtype=np.uint8)
+    for pattern, label in _PATTERNS.items():
+        table[pattern] = _BONDING.labels.index(label)
+    return table
 
 
 @cache
@@ -196,51 +192,56 @@ def _group(period: int, place: int) -> int | None:
 
 
 def _set_rings(
-    mol: Any,
-    bond_atoms: NDArray[np.int32],
+    skeletons: Skeletons,
+    sorted_keys: Ints,
     atom_codes: NDArray[np.uint8],
     bond_codes: NDArray[np.uint8],
 ) -> None:
     """Write the size of the smallest ring through every atom and bond."""
-    rings = mol.GetRingInfo().AtomRings()
-    if not rings:
+    sizes = skeletons.ring_size
+    if not len(sizes):
         return
-    n_atoms = len(atom_codes)
-    ring_of_pair = np.zeros((n_atoms, n_atoms), dtype=np.uint8)
-    for ring in sorted(rings, key=len, reverse=True):  # the smallest is written last
-        code = len(ring) - 2 if len(ring) <= 8 else _RING.other
-        members, following = list(ring), [*ring[1:], ring[0]]
-        atom_codes[members, 7] = code
-        ring_of_pair[members, following] = code
-        ring_of_pair[following, members] = code
-    bond_codes[:, 1] = ring_of_pair[bond_atoms[:, 0], bond_atoms[:, 1]]
+    shift = np.repeat(np.repeat(skeletons.atom_ptr[:-1], skeletons.n_rings), sizes)
+    member = skeletons.ring_atoms + shift
+    last = np.cumsum(sizes) - 1
+    following = np.append(member[1:], 0)
+    following[last] = member[last - sizes + 1]  # the ring closes
+    code = np.repeat(np.where(sizes <= 8, sizes - 2, _RING.other), sizes).astype(np.uint8)
+    _set_least(atom_codes[:, 7], member, code)
+    pair = np.sort(np.stack((member, following), axis=1), axis=1)
+    row = np.searchsorted(sorted_keys, _bond_keys(pair, len(atom_codes)))
+    _set_least(bond_codes[:, 1], row, code)
+
+
+def _set_least(column: NDArray[np.uint8], place: Ints, code: NDArray[np.uint8]) -> None:
+    """Write the least code of every place; the others stay."""
+    least = np.full(len(column), _NO_RING, dtype=np.uint8)
+    np.minimum.at(least, place, code)
+    found = least != _NO_RING
+    column[found] = least[found]
 
 
 def _set_stereo(
-    mol: Any,
-    bond_atoms: NDArray[np.int32],
+    skeletons: Skeletons,
+    molecules: Sequence[Molecule],
+    by_key: Ints,
     atom_codes: NDArray[np.uint8],
     bond_codes: NDArray[np.uint8],
 ) -> None:
-    """Write CIP labels; `other` stands for stereo that has no label within the bound."""
-    labelled = Chem.Mol(mol)
-    try:
-        rdCIPLabeler.AssignCIPLabels(labelled, maxRecursiveIterations=MAX_CIP_STEPS)
-        complete = True
-    except RuntimeError:  # MaxIterationsExceeded: labels so far depend on the atom order
-        complete = False
-    for i, atom in enumerate(labelled.GetAtoms()):
-        if atom.GetChiralTag() != Chem.ChiralType.CHI_UNSPECIFIED:
-            atom_codes[i, 8] = _label_code(atom, _CIP, complete)
-    row_of = {tuple(pair): row for row, pair in enumerate(bond_atoms.tolist())}
-    for bond in labelled.GetBonds():
-        if bond.GetStereo() != Chem.BondStereo.STEREONONE:
-            pair = sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()))
-            bond_codes[row_of[tuple(pair)], 2] = _label_code(bond, _STEREO, complete)
-
-
-def _label_code(item: Any, feature: Feature, complete: bool) -> int:
-    if not complete or not item.HasProp("_CIPCode"):
-        return feature.other
-    label = item.GetProp("_CIPCode")
-    return feature.labels.index(label) if label in feature.labels else feature.other
+    """Write CIP labels."""
+    atoms, bonds = skeletons.chiral.nonzero()[0], skeletons.stereo.nonzero()[0]
+    if not len(atoms) and not len(bonds):
+        return
+    row_of = np.empty_like(by_key)
+    row_of[by_key] = np.arange(len(by_key))
+    atom_ptr, bond_ptr = skeletons.atom_ptr, skeletons.bond_ptr
+    atoms_until, bonds_until = np.searchsorted(atoms, atom_ptr), np.searchsorted(bonds, bond_ptr)
+    touched = (np.diff(atoms_until) > 0) | (np.diff(bonds_until) > 0)
+    for i in touched.nonzero()[0].tolist():
+        if not any(mark in molecules[i].smiles for mark in "@/\\"):
+            continue
+        chiral = atoms[atoms_until[i] : atoms_until[i + 1]]
+        stereo = bonds[bonds_until[i] : bonds_until[i + 1]]
+        atom_codes[chiral, 8], bond_codes[row_of[stereo], 2] = cip_codes(
+            molecules[i].mol, (chiral - atom_ptr[i]).tolist(), (stereo - bond_ptr[i]).tolist()
+        )

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from molscore.chem.graph import ATOM_FEATURES, BOND_FEATURES, featurize
+from molscore.chem import binary, graph
+from molscore.chem.graph import ATOM_FEATURES, BOND_FEATURES, featurize, featurize_many
+from molscore.chem.packed import PackedGraphs
 from molscore.chem.parse import Molecule, parse_smiles
 from molscore.chem.policy import ChemPolicy
 
@@ -224,3 +226,42 @@ def test_featurize_leaves_the_molecule_as_it_is():
 def test_large_molecules_do_not_cost_seconds(text, process_seconds):
     with process_seconds(2.0):
         featurize(parse_smiles(text, POLICY))
+
+
+# Among usual molecules some whose binary form is not understood, and some with stereo.
+MIXED = ("CCO", "C~C", "[Na+].[Cl-]", "N[C@@H](C)C(=O)O", "C" * 300, "c1ccc2[nH]ccc2c1", "C")
+MIXED += ("F/C=C\\F", "C~C1CC1", "C[C@H](O)[C@H](O)[C@@H](C)O", "C1CC2(CC1)OCCO2", "[H][H]")
+
+
+def molecules_of(texts):
+    return [parse_smiles(text, POLICY, row) for row, text in enumerate(texts)]
+
+
+def assert_same(left, right):
+    for name in ("atom_codes", "bond_atoms", "bond_codes", "atom_ptr", "bond_ptr"):
+        a, b = getattr(left, name), getattr(right, name)
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 512])
+def test_a_molecule_does_not_depend_on_its_neighbours(monkeypatch, at_once):
+    monkeypatch.setattr(graph, "MOLECULES_AT_ONCE", at_once)
+    molecules = molecules_of(MIXED)
+    alone = PackedGraphs.pack([featurize(m) for m in molecules])
+    assert_same(featurize_many(molecules), alone)
+    backwards = PackedGraphs.pack([featurize(m) for m in molecules[::-1]])
+    assert_same(featurize_many(molecules[::-1]), backwards)
+
+
+def test_reading_and_asking_give_the_same_codes(monkeypatch):
+    with SAMPLE.open(newline="") as file:
+        texts = [row["smiles"] for row in csv.DictReader(file)][::25]
+    molecules = molecules_of([*MIXED, *texts])
+    read = featurize_many(molecules)
+    monkeypatch.setattr(binary, "_HEADER", b"a version to come")
+    assert_same(featurize_many(molecules), read)
+
+
+def test_no_molecules_give_empty_arrays():
+    assert_same(featurize_many([]), PackedGraphs.pack([]))
