@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from molscore.chem.graph import featurize
+from molscore.chem.graph import featurize_many
 from molscore.chem.packed import PackedGraphs
 from molscore.chem.parse import Molecule, parse_smiles
 from molscore.chem.policy import ChemPolicy
@@ -33,7 +33,7 @@ def molecule(smiles: str) -> Molecule:
 
 def pack(*smiles: str) -> PackedGraphs:
     """Featurise valid SMILES."""
-    return PackedGraphs.pack([featurize(molecule(s)) for s in smiles])
+    return featurize_many([molecule(s) for s in smiles])
 
 
 def batch_of(*smiles: str) -> GraphBatch:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from molscore.api.prediction import log_table
 from molscore.chem.descriptors import DESCRIPTOR_NAMES, compute_descriptors
 from molscore.chem.features import ATOM_FEATURES, BOND_FEATURES, FEATURIZER_VERSION, Feature
-from molscore.chem.graph import featurize
+from molscore.chem.graph import featurize_many
 from molscore.chem.packed import MolGraph, PackedGraphs
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles
 from molscore.chem.policy import ChemPolicy
@@ -163,14 +163,12 @@ def _write_graphs(
         parts = [PackedGraphs.pack([])]
         failed: list[tuple[int, str, str]] = []
         for chunk in chunks:
-            graphs = []
-            for record, parsed in chunk:
-                if isinstance(parsed, Molecule):
-                    graphs.append(featurize(parsed))
-                else:
-                    graphs.append(_NO_ATOMS)
-                    failed.append((record.row, *_status(parsed)))
-            parts.append(PackedGraphs.pack(graphs))
+            parts.append(_graphs([parsed for _, parsed in chunk]))
+            failed += [
+                (record.row, *_status(parsed))
+                for record, parsed in chunk
+                if not isinstance(parsed, Molecule)
+            ]
         buffer = io.BytesIO()
         np.savez_compressed(buffer, allow_pickle=False, **_arrays(parts, failed, policy))
         file.write(buffer.getvalue())
@@ -178,6 +176,15 @@ def _write_graphs(
     except BaseException:
         file.discard()
         raise
+
+
+def _graphs(parsed: Sequence[Molecule | ParseFailure | str]) -> PackedGraphs:
+    """Featurise the molecules among the records; every other record has no atoms."""
+    molecules = [p for p in parsed if isinstance(p, Molecule)]
+    packed = PackedGraphs.concatenate([featurize_many(molecules), PackedGraphs.pack([_NO_ATOMS])])
+    place = np.full(len(parsed), len(molecules))  # of the one without atoms
+    place[[isinstance(p, Molecule) for p in parsed]] = np.arange(len(molecules))
+    return packed.take(place)
 
 
 def _arrays(

@@ -16,8 +16,7 @@ from molscore.bundle.reader import Bundle
 from molscore.bundle.signature import Port
 from molscore.bundle.standalone import standalone_inputs, standalone_outputs
 from molscore.chem.features import ATOM_FEATURES, BOND_FEATURES, Feature
-from molscore.chem.graph import featurize
-from molscore.chem.packed import PackedGraphs
+from molscore.chem.graph import featurize_many
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles
 from molscore.data.targets import Target
 from molscore.errors import ExportError
@@ -173,7 +172,7 @@ def build_inputs(bundle: Bundle, smiles: Sequence[str]) -> dict[str, NDArray[Any
         if isinstance(molecule, ParseFailure):
             raise ExportError(f"{text!r} cannot be read: {molecule.reason}")
         molecules.append(molecule)
-    packed = PackedGraphs.pack([featurize(molecule) for molecule in molecules])
+    packed = featurize_many(molecules)
     inputs: dict[str, NDArray[Any]] = dict(packed.batch(np.arange(len(packed)))._asdict())
     if bundle.manifest.descriptor_names:
         from molscore.chem.descriptors import compute_descriptors  # noqa: PLC0415 (start-up)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from molscore.bundle.reader import Bundle
 from molscore.bundle.summary import Floats, combine, to_reported
-from molscore.chem.graph import featurize
-from molscore.chem.packed import MolGraph, PackedGraphs
+from molscore.chem.graph import featurize_many
+from molscore.chem.packed import PackedGraphs
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles
 from molscore.data.targets import Target
 from molscore.errors import MolscoreError
@@ -76,7 +76,7 @@ def predict_chunk(
         status=["ok"] * n,
         error=[""] * n,
     )
-    molecules: list[tuple[int, Molecule, MolGraph]] = []
+    molecules: list[tuple[int, Molecule]] = []
     for index, text in enumerate(smiles):
         parsed = _read(text, first_row + index, bundle)
         if isinstance(parsed, ParseFailure):
@@ -86,33 +86,50 @@ def predict_chunk(
             result.status[index] = "failed"
             result.error[index] = parsed
         else:
-            molecules.append((index, *parsed))
+            molecules.append((index, parsed))
+    molecules, packed = _featurize(molecules, result)
     if molecules:
-        _predict_molecules(molecules, bundle, engine, batch_size, result)
+        _predict_molecules(molecules, packed, bundle, engine, batch_size, result)
     return result
 
 
-def _read(text: str, row: int, bundle: Bundle) -> tuple[Molecule, MolGraph] | ParseFailure | str:
-    """Return molecule and graph, why there is none, or the words of an unforeseen error."""
+def _read(text: str, row: int, bundle: Bundle) -> Molecule | ParseFailure | str:
+    """Return a molecule, why there is none, or the words of an unforeseen error."""
     try:
-        molecule = parse_smiles(text, bundle.manifest.policy, row)
-        if isinstance(molecule, ParseFailure):
-            return molecule
-        return molecule, featurize(molecule)
+        return parse_smiles(text, bundle.manifest.policy, row)
     except Exception as error:  # noqa: BLE001 (one odd molecule must not stop the table)
-        return f"cannot be read: {_words(error)}"
+        return _unreadable(error)
+
+
+def _featurize(
+    molecules: list[tuple[int, Molecule]], result: ChunkResult
+) -> tuple[list[tuple[int, Molecule]], PackedGraphs]:
+    """Featurise all molecules at once; where that fails, one by one to find the culprit.
+
+    Returns:
+        The molecules that have a graph, and their graphs; `result` says why the others have none.
+    """
+    try:
+        return molecules, featurize_many([molecule for _, molecule in molecules])
+    except Exception as error:  # noqa: BLE001 (one odd molecule must not stop the table)
+        if len(molecules) == 1:
+            index = molecules[0][0]
+            result.status[index], result.error[index] = "failed", _unreadable(error)
+            return [], PackedGraphs.pack([])
+    parts = [_featurize([molecule], result) for molecule in molecules]
+    return [m for kept, _ in parts for m in kept], PackedGraphs.concatenate([g for _, g in parts])
 
 
 def _predict_molecules(
-    molecules: list[tuple[int, Molecule, MolGraph]],
+    molecules: list[tuple[int, Molecule]],
+    packed: PackedGraphs,
     bundle: Bundle,
     engine: Engine,
     batch_size: int,
     result: ChunkResult,
 ) -> None:
     """Fill in the rows of `result` that have a molecule."""
-    packed = PackedGraphs.pack([graph for _, _, graph in molecules])
-    descriptors = _descriptors([molecule for _, molecule, _ in molecules], bundle)
+    descriptors = _descriptors([molecule for _, molecule in molecules], bundle)
     for batch in _batches(np.diff(packed.atom_ptr), batch_size):
         for part, outputs in _run(engine, packed, descriptors, batch):
             rows = [molecules[i][0] for i in part]
@@ -182,6 +199,10 @@ def _report(
             else:
                 result.status[row] = "failed"
                 result.error[row] = f"the prediction of {target.name!r} is not a finite number"
+
+
+def _unreadable(error: Exception) -> str:
+    return f"cannot be read: {_words(error)}"
 
 
 def _words(error: BaseException) -> str:

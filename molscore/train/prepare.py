@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from molscore.chem.descriptors import compute_descriptors
-from molscore.chem.graph import featurize
-from molscore.chem.packed import PackedGraphs
+from molscore.chem.graph import featurize_many
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles, scaffold, structure_key
 from molscore.chem.policy import ChemPolicy
 from molscore.data.splits import count_crossing, make_folds, parse_split
@@ -94,7 +93,7 @@ def prepare(
     warnings += _target_warnings(table, values[rows], fold_of)
     _check_every_expert_learns(table, values[rows], fold_of)
     data = TrainingData(
-        graphs=PackedGraphs.pack([featurize(m) for m in used]),
+        graphs=featurize_many(used),
         values=values[rows],
         is_class=tuple(t.kind == "classification" for t in table.targets),
         folds=fold_of,

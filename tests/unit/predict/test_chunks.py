@@ -10,6 +10,7 @@ from handmade_bundle import bundle_bytes, expected
 from molscore.bundle.reader import Bundle, parse_bundle
 from molscore.bundle.summary import combine, to_reported
 from molscore.chem.descriptors import compute_descriptors
+from molscore.chem.graph import featurize_many
 from molscore.chem.packed import GraphArrays
 from molscore.chem.parse import parse_smiles
 from molscore.data.targets import Target
@@ -136,16 +137,34 @@ def test_an_engine_that_fails_on_one_molecule_serves_the_others(error: Exception
 
 
 def test_an_unforeseen_error_while_reading_fails_that_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    def featurize(molecule: Any) -> Any:
-        if molecule.smiles == "CCO":
+    def parse(text: str, *others: Any) -> Any:
+        if text == "CCO":
             raise KeyError("surprise")
-        return original(molecule)
+        return parse_smiles(text, *others)
 
-    original = core.featurize
-    monkeypatch.setattr(core, "featurize", featurize)
-    result = predict(["CC", "CCO"])
-    assert result.status == ["ok", "failed"]
+    monkeypatch.setattr(core, "parse_smiles", parse)
+    assert_only_the_second_of_three_fails()
+
+
+def test_an_unforeseen_error_while_featurising_fails_that_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def featurize(molecules: Any) -> Any:
+        if any(molecule.smiles == "CCO" for molecule in molecules):
+            raise KeyError("surprise")
+        return featurize_many(molecules)
+
+    monkeypatch.setattr(core, "featurize_many", featurize)
+    assert_only_the_second_of_three_fails()
+    assert predict(["CCO", "CCO"]).status == ["failed", "failed"]
+
+
+def assert_only_the_second_of_three_fails() -> None:
+    result = predict(["CC", "CCO", "CCC"])
+    assert result.status == ["ok", "failed", "ok"]
     assert result.error[1] == "cannot be read: KeyError: 'surprise'"
+    expected_rows = [[expected(list(s), expert=i) for s in ("CC", "CCC")] for i in range(3)]
+    np.testing.assert_allclose(result.values[[0, 2], 0], np.mean(expected_rows, axis=0), rtol=1e-6)
 
 
 def test_an_overflowing_transform_fails_one_target_only() -> None:
