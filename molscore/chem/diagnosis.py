@@ -16,6 +16,7 @@ _POSITION: Final = re.compile(r"around position (\d+)")
 _BRACKET: Final = re.compile(r"\[[^\[\]]*\]")
 _PLACEHOLDER: Final = re.compile(r"\[?\(?R\d*'*\)?n?\]?", re.IGNORECASE)
 _INCHIKEY: Final = re.compile(r"[A-Z]{14}-[A-Z]{10}-[A-Z]")
+_FOREIGN: Final = re.compile("[^!-~]")
 _QUOTES: Final = "\"'`"
 
 
@@ -28,10 +29,10 @@ def text_problem(text: str) -> str | None:
     Returns:
         The reason, or None when RDKit may try.
     """
-    for position, character in enumerate(text, start=1):
-        if not "!" <= character <= "~":
-            return f"character {character!r} at position {position} is not part of SMILES"
-    return None
+    foreign = _FOREIGN.search(text)
+    if foreign is None:
+        return None
+    return f"character {foreign[0]!r} at position {foreign.start() + 1} is not part of SMILES"
 
 
 def explain(text: str, log: str) -> str:

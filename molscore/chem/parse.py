@@ -87,13 +87,22 @@ def _read(text: str, policy: ChemPolicy) -> Any:
     excess = oversize(text) if len(text) > _SURELY_SMALL else None
     if excess is not None:
         return _Refusal("unsupported", excess)
-    with rdBase.CaptureErrorLog() as log:
-        mol: Any = Chem.MolFromSmiles(text, _OPTIONS)
+    mol: Any = Chem.MolFromSmiles(text, _OPTIONS)
     if mol is None:
-        return _Refusal("invalid_smiles", explain(text, log.messages))
-    if mol.HasSubstructMatch(DUMMY):
+        return _Refusal("invalid_smiles", _why_invalid(text))
+    # Only brackets hold hydrogens, isotopes, maps and, but for the star, dummies.
+    bracketed = "[" in text
+    if (bracketed or "*" in text) and mol.HasSubstructMatch(DUMMY):
         return _Refusal("unsupported", "a dummy atom (*) stands for no element")
+    labelled = bracketed and _LABELLED.search(text) is not None
     try:
-        return standardise(mol, policy, labelled=_LABELLED.search(text) is not None)
+        return standardise(mol, policy, labelled=labelled, hydrogens=bracketed)
     except _RDKIT_ERRORS as error:
         return _Refusal("unsupported", f"cannot be standardised: {message(error)}")
+
+
+def _why_invalid(text: str) -> str:
+    """Read once more what could not be read, now listening; good SMILES need not pay for it."""
+    with rdBase.CaptureErrorLog() as log:
+        Chem.MolFromSmiles(text, _OPTIONS)
+    return explain(text, log.messages)

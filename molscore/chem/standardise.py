@@ -29,7 +29,7 @@ def _hydrogen_rules() -> Any:
 _HYDROGEN_RULES: Final = _hydrogen_rules()
 
 
-def standardise(mol: Any, policy: ChemPolicy, *, labelled: bool) -> Any:
+def standardise(mol: Any, policy: ChemPolicy, *, labelled: bool, hydrogens: bool) -> Any:
     """Apply a policy and the fixed rules of `ChemPolicy` to a sanitised molecule.
 
     The order is fixed: isotopes and atom maps, stereo, hydrogens, salts, charges, tautomers.
@@ -38,6 +38,7 @@ def standardise(mol: Any, policy: ChemPolicy, *, labelled: bool) -> Any:
         mol: RDKit Mol, sanitised, hydrogens as written. It may be changed in place.
         policy: the choices.
         labelled: whether isotopes or atom maps may be present.
+        hydrogens: whether hydrogens may be among the atoms.
 
     Returns:
         RDKit Mol, sanitised, stereo perceived afresh.
@@ -53,7 +54,7 @@ def standardise(mol: Any, policy: ChemPolicy, *, labelled: bool) -> Any:
     if policy.stereo == "drop":
         Chem.RemoveStereochemistry(mol)
         changed = True
-    if mol.HasSubstructMatch(_HYDROGEN):
+    if hydrogens and mol.HasSubstructMatch(_HYDROGEN):
         mol = _without_hydrogens(mol)
         changed = True
     if policy.salts == "parent":

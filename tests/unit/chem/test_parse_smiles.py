@@ -1,9 +1,11 @@
 """Which texts become molecules, which do not, and what the reason says."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rdkit import Chem
+from rdkit import Chem, rdBase
 
 from molscore.chem.molecule import Molecule, ParseFailure
 from molscore.chem.parse import parse_smiles
@@ -72,6 +74,23 @@ def test_dummy_atoms_are_unsupported(text):
     result = failure(text)
     assert result.status == "unsupported"
     assert "dummy atom" in result.reason
+
+
+def test_without_brackets_there_are_no_hydrogens_maps_or_isotopes():
+    # What parsing relies on, for all pairs of characters.
+    options = Chem.SmilesParserParams()
+    options.sanitize = False
+    options.removeHs = False
+    characters = [chr(c) for c in range(ord("!"), ord("~") + 1) if chr(c) not in "[]"]
+    seen = set()
+    with rdBase.BlockLogs():
+        for text in map("".join, product(characters, repeat=2)):
+            mol = Chem.MolFromSmiles(text, options)
+            for atom in mol.GetAtoms() if mol is not None else ():
+                assert not atom.GetAtomMapNum() + atom.GetIsotope(), text
+                assert atom.GetAtomicNum() or "*" in text
+                seen.add(atom.GetSymbol())
+    assert seen == {"*", "B", "C", "N", "O", "F", "P", "S", "Cl", "Br", "I"}
 
 
 def test_size_is_bounded():
