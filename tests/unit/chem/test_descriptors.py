@@ -12,10 +12,10 @@ from molscore.chem.descriptors import (
     DESCRIPTOR_NAMES,
     MAX_DENSE_ATOMS,
     compute_descriptors,
-    information_content,
 )
 from molscore.chem.parse import parse_smiles
 from molscore.chem.policy import ChemPolicy
+from molscore.chem.topology import information_content
 from molscore.errors import ConfigError
 
 POLICY = ChemPolicy()
