@@ -53,7 +53,7 @@ def compute_descriptors(
       grow with the cube of the size or faster; above `MAX_DENSE_ATOMS` atoms they are NaN, as
       are `NumSpiroAtoms` and `NumBridgeheadAtoms` above `MAX_EQUAL_RINGS` rings. Within the bounds
       the worst molecules tried (alkanes, proteins, diamondoids, graphenes, up to `MAX_ATOMS`)
-      take 0.7 s, a drug-like one 2 ms. `molscore.chem.descriptor_groups` says what costs what.
+      take 0.2 s, a drug-like one 2 ms. `molscore.chem.descriptor_groups` says what costs what.
     - `Ipc` and `AvgIpc` are computed by `information_content`; RDKit's recurrence loses all
       digits from some 80 atoms on, and seconds from 120.
 

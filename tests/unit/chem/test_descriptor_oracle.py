@@ -157,13 +157,9 @@ def test_patterns_find_what_rdkit_finds():
         if name.startswith("fr_")
     ]
     queries = [*fragments, *QED.StructuralAlerts, *QED.Acceptors]
-    for text in [
-        *ODD[:35],
-        "CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O",
-        "OC(=O)CS",
-        "CN=[N+]=[N-]",
-    ]:
-        facts = Facts(Chem.MolFromSmiles(text))
+    drugs = ["CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O", "OC(=O)CS", "CN=[N+]=[N-]"]
+    for molecule in molecules([*ODD[:35], *drugs]):
+        facts = Facts(molecule.mol)
         matcher = facts.matcher
         patterns = [read_pattern(query) for query in queries]
         possible = matcher.possible(patterns)
