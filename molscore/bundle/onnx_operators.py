@@ -1,9 +1,9 @@
 """The operators a bundle's graph may use, and how.
 
-The list is the union over exports of all families, plans, integrators and readouts; a test
-compares. Attributes are held to the values an export writes, because ONNX Runtime trusts some
-of them: a negative `batch_dims` of GatherND, or a `num_outputs` of Split that is not the number
-of outputs, ends the process (1.32).
+The list is the union over exports of all families, plans, integrators and readouts, now and in
+earlier versions; a test compares. Attributes are held to the values an export writes, because
+ONNX Runtime trusts some of them: a negative `batch_dims` of GatherND, or a `num_outputs` of Split
+that is not the number of outputs, ends the process (1.32).
 """
 
 import math
@@ -88,7 +88,7 @@ OPERATORS: Final[dict[str, Operator]] = {
     "Reshape": Operator(inputs=(2, 2), attributes={"allowzero": _FLAG}),
     "ScatterElements": Operator(
         inputs=(3, 3),
-        attributes={"axis": frozenset({0}), "reduction": frozenset({b"max", b"min", b"add"})},
+        attributes={"axis": _AXIS, "reduction": frozenset({b"max", b"min", b"add"})},
         required=("reduction",),
     ),
     "ScatterND": Operator(

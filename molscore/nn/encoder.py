@@ -40,12 +40,14 @@ class CodeEncoder(nn.Module):
     def forward(self, codes: Tensor) -> Tensor:
         """Return the encoded rows."""
         index = codes + self.offset
-        if exporting():
-            return self.weight[index].sum(dim=1)
         # One-hot after all: on a CPU the gradient of a small product is far cheaper than the
-        # sort behind that of an embedding.
+        # sort behind that of an embedding, and ONNX Runtime takes half the time for it.
         hot = self.weight.new_zeros((codes.shape[0], self.weight.shape[0]))
-        return hot.scatter_(1, index, 1.0) @ self.weight
+        if exporting():  # in the form whose operator a bundle may hold
+            hot = hot.scatter_reduce(1, index, hot.new_ones(index.shape), "sum")
+        else:
+            hot.scatter_(1, index, 1.0)
+        return hot @ self.weight
 
     @torch.no_grad()
     def forget_unseen(self, codes: Tensor) -> None:

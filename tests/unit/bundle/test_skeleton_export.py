@@ -205,4 +205,5 @@ def test_no_operator_is_allowed_that_no_model_needs() -> None:
     if len(_seen_ops) < 10:
         pytest.skip("runs behind the exports of every kind of model")
     trees = {node.op_type for node in ModelProto.FromString(tree_skeleton(1, 1, 1)).graph.node}
-    assert _seen_ops | trees | {"Sub"} == set(OPERATORS)  # a blend subtracts
+    # A blend subtracts; models exported earlier look embeddings up.
+    assert _seen_ops | trees | {"Sub", "GatherND"} == set(OPERATORS)
