@@ -14,9 +14,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from molscore.api import Predictor, evaluate, export, load, train
+    from molscore.api import Predictor, distill, evaluate, export, load, train
 
-__all__ = ["Predictor", "__version__", "evaluate", "export", "load", "train"]
+__all__ = ["Predictor", "__version__", "distill", "evaluate", "export", "load", "train"]
 
 
 class _CallablePackage(ModuleType):

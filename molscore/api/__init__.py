@@ -1,13 +1,14 @@
-"""The Python surface: train, predict, evaluate, export, inspect, featurize.
+"""The Python surface: train, distill, predict, evaluate, export, inspect, featurize.
 
-The command line is a thin layer over these functions; `molscore.train`, `molscore.load`,
-`molscore.evaluate` and `molscore.export` are the same objects.
+The command line is a thin layer over these functions; `molscore.train`, `molscore.distill`,
+`molscore.load`, `molscore.evaluate` and `molscore.export` are the same objects.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from molscore.api.distillation import distill
     from molscore.api.evaluation import Evaluation, evaluate
     from molscore.api.exporting import export
     from molscore.api.featurization import featurize_table
@@ -20,6 +21,7 @@ __all__ = [
     "Evaluation",
     "Predictor",
     "describe",
+    "distill",
     "evaluate",
     "export",
     "featurize_table",
@@ -33,6 +35,7 @@ _HOMES: Final[dict[str, str]] = {
     "Evaluation": "evaluation",
     "Predictor": "predictor",
     "describe": "inspection",
+    "distill": "distillation",
     "evaluate": "evaluation",
     "export": "exporting",
     "featurize_table": "featurization",

@@ -18,7 +18,7 @@ from molscore.train.config import FINE_TUNING, TrainConfig
 if TYPE_CHECKING:
     import pandas as pd
 
-    from molscore.train.run import TrainResult
+    from molscore.train.job import TrainResult
 
 LOGGER: Final = logging.getLogger(__name__)
 
@@ -143,13 +143,12 @@ def train_model(
     ):
         if value not in known:
             raise ConfigError(f"unknown {name} {value!r}; expected one of {', '.join(known)}")
-    if workers < 0:
-        raise ConfigError(f"workers must be 0 (one per CPU) or more, got {workers}")
+    check_workers(workers)
     refuse_inputs(output, table=table, folds_file=folds_file, model_to_start_from=start)
     with training_extra():
         from molscore.data.splits import read_folds_file  # noqa: PLC0415 (may need the extra)
-        from molscore.train.exclude import read_excluded  # noqa: PLC0415
         from molscore.train.folder import RunFolder  # noqa: PLC0415
+        from molscore.train.listing import read_listing  # noqa: PLC0415
         from molscore.train.places import check_places  # noqa: PLC0415
         from molscore.train.run import run_training  # noqa: PLC0415
         from molscore.train.start import read_start  # noqa: PLC0415
@@ -157,7 +156,7 @@ def train_model(
         run_dir = run_dir or default_run_dir(output)
         check_places(output, RunFolder(run_dir), force=force, resume=resume)
         origin = None if start is None else read_start(start)
-        excluded = [read_excluded(path) for path in exclude]
+        excluded = [read_listing(path) for path in exclude]
         labelled = read_labelled(
             table,
             table_options,
@@ -183,7 +182,7 @@ def train_model(
             resume=resume,
             start=origin,
             exclude=excluded,
-            log=_log,
+            log=log_line,
             progress=progress,
         )
 
@@ -211,7 +210,13 @@ def default_run_dir(output: Path) -> Path:
     return output.with_name(f"{output.stem}-run")
 
 
-def _log(text: str) -> None:
+def check_workers(workers: int) -> None:
+    """Refuse a negative number of processes."""
+    if workers < 0:
+        raise ConfigError(f"workers must be 0 (one per CPU) or more, got {workers}")
+
+
+def log_line(text: str) -> None:
     """Pass on what a run says; warnings and rows left out are heard under `--quiet` too."""
     if text.startswith("warning: "):
         LOGGER.warning("%s", text.removeprefix("warning: "))

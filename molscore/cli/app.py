@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from molscore.cli import logs
+from molscore.cli.distill import distill
 from molscore.cli.evaluate import evaluate
 from molscore.cli.export import export
 from molscore.cli.featurize import featurize
@@ -60,6 +61,12 @@ Examples:
   molscore train data.csv --output my.molscore --target logS --target pKa --split scaffold
   molscore train esol.csv --output skip05.molscore --plan 4x1@0.5 --folds-file folds.csv"""
 )(train)
+app.command(
+    epilog="""\b
+Examples:
+  molscore distill esol.molscore esol.csv --output fast.molscore
+  molscore distill esol.molscore esol.csv --output fast.molscore --unlabelled library.smi.gz"""
+)(distill)
 app.command(
     epilog="""\b
 Examples:

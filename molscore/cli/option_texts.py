@@ -12,6 +12,7 @@ from molscore.data.records import TableOptions
 from molscore.nn.config import TREES, ModelConfig
 from molscore.nn.registry import block_names
 from molscore.train.config import TrainConfig
+from molscore.train.student import StudentModel, StudentTraining
 
 
 class OptionText(NamedTuple):
@@ -21,6 +22,34 @@ class OptionText(NamedTuple):
     metavar: str | None = None
     """None lets Typer show the type or the allowed values."""
 
+
+_NETWORK: Final = {
+    "plan": OptionText(
+        "Depth plan: score, skip05, native, residual, or BLOCKSxSTEPS@DT such as 1x4@0.5.",
+        "PLAN",
+    ),
+    "integrator": OptionText("How a contractive step is taken."),
+    "readout": OptionText(
+        "How a molecule is read off its atoms or bonds; the mlp has nothing to read off."
+    ),
+    "readout_steps": OptionText("Attention steps of the virtual node.", "N"),
+    "width": OptionText("Width of every hidden state.", "N"),
+    "dropout": OptionText("Probability of state dropout after each update.", "P"),
+}
+_HEAD_PLAN: Final = OptionText(
+    "Depth plan of the head's hidden layers, as --plan and with the same --integrator and "
+    "--dropout; none is one hidden layer.",
+    "PLAN",
+)
+_OF_NETWORKS: Final = {
+    "epochs": OptionText("Passes over the training part.", "N"),
+    "batch_size": OptionText("Molecules a training step.", "N"),
+    "learning_rate": OptionText("Top of the learning-rate schedule.", "RATE"),
+    "warmup": OptionText("Share of the steps in which the rate climbs to its top.", "SHARE"),
+    "weight_decay": OptionText("Weight decay of AdamW.", "X"),
+    "clip": OptionText("Largest norm of a gradient.", "X"),
+}
+_THREADS: Final = OptionText("Threads an expert computes with; part of the result.", "N")
 
 OPTION_TEXTS: Final[dict[type[Config], dict[str, OptionText]]] = {
     TableOptions: {
@@ -44,37 +73,18 @@ OPTION_TEXTS: Final[dict[type[Config], dict[str, OptionText]]] = {
             "descriptors.",
             "NAME",
         ),
-        "plan": OptionText(
-            "Depth plan: score, skip05, native, residual, or BLOCKSxSTEPS@DT such as 1x4@0.5.",
-            "PLAN",
-        ),
-        "integrator": OptionText("How a contractive step is taken."),
-        "readout": OptionText(
-            "How a molecule is read off its atoms or bonds; the mlp has nothing to read off."
-        ),
-        "readout_steps": OptionText("Attention steps of the virtual node.", "N"),
-        "width": OptionText("Width of every hidden state.", "N"),
-        "dropout": OptionText("Probability of state dropout after each update.", "P"),
+        **_NETWORK,
         "descriptors": OptionText(
             "Molecule-level descriptors the head also takes; auto is none, and rdkit for the "
             "mlp and the trees, which are made of them."
         ),
-        "head_plan": OptionText(
-            "Depth plan of the head's hidden layers, as --plan and with the same --integrator and "
-            "--dropout; none is one hidden layer.",
-            "PLAN",
-        ),
+        "head_plan": _HEAD_PLAN,
         "blend": OptionText(
             "Also train boosted trees on RDKit descriptors, and average them with the network."
         ),
     },
     TrainConfig: {
-        "epochs": OptionText("Passes over the training part.", "N"),
-        "batch_size": OptionText("Molecules a training step.", "N"),
-        "learning_rate": OptionText("Top of the learning-rate schedule.", "RATE"),
-        "warmup": OptionText("Share of the steps in which the rate climbs to its top.", "SHARE"),
-        "weight_decay": OptionText("Weight decay of AdamW.", "X"),
-        "clip": OptionText("Largest norm of a gradient.", "X"),
+        **_OF_NETWORKS,
         "iterations": OptionText("Trees a target, for --block catboost and --blend.", "N"),
         "folds": OptionText("Folds of the cross-validation, one expert each.", "K"),
         "repeats": OptionText("Experts a fold, which differ in their seed.", "R"),
@@ -83,6 +93,20 @@ OPTION_TEXTS: Final[dict[type[Config], dict[str, OptionText]]] = {
         ),
         "seed": OptionText("The one seed everything is drawn from.", "N"),
         "freeze": OptionText("With --from, train the new head alone."),
-        "threads": OptionText("Threads an expert computes with; part of the result.", "N"),
+        "threads": _THREADS,
+    },
+    StudentModel: {
+        "block": OptionText(f"Block family of the student: {', '.join(block_names())}.", "NAME"),
+        **_NETWORK,
+        "descriptors": OptionText(
+            "Molecule-level descriptors the head also takes, at more than the cost of all else; "
+            "auto is none, and rdkit for the mlp, which is made of them."
+        ),
+        "head_plan": _HEAD_PLAN,
+    },
+    StudentTraining: {
+        **_OF_NETWORKS,
+        "seed": OptionText("What the students are drawn from; the folds are the model's.", "N"),
+        "threads": _THREADS,
     },
 }

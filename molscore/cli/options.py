@@ -46,6 +46,23 @@ ForceOption = Annotated[
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="End with exit code 3 when any row could not be used.")
 ]
+RunDirOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--run-dir",
+        metavar="FOLDER",
+        readable=False,
+        help="Folder for out-of-fold predictions, metrics, configuration and checkpoints; "
+        "NAME-run beside the model when not given.",
+    ),
+]
+ResumeOption = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on with the run in --run-dir where it stopped (--force: replace --output).",
+    ),
+]
 WorkersOption = Annotated[
     int,
     typer.Option(

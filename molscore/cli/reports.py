@@ -1,6 +1,9 @@
 """What a command says on stderr besides its log, and the exit code that follows from it."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from molscore.cli import logs
@@ -36,3 +39,14 @@ def close_summary(summary: "Summary", *, verb: str, strict: bool) -> int:
     if summary.n_failed or not logs.state.quiet:
         logs.write_line(f"{summary.n_read} read, {summary.n_ok} {verb}, {summary.n_failed} skipped")
     return InputError.exit_code if strict and summary.n_failed else 0
+
+
+@contextmanager
+def resume_hint(run_dir: Path) -> Iterator[None]:
+    """Say after Ctrl-C how to go on, if the run got far enough to leave something."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if (run_dir / "config.json").exists():
+            logs.write_line(f"{run_dir} keeps what is done; the same command with --resume goes on")
+        raise

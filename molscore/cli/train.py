@@ -1,8 +1,6 @@
 """`molscore train`."""
 
 import dataclasses
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,6 +11,8 @@ from molscore.cli import logs, reports
 from molscore.cli.options import (
     Device,
     ForceOption,
+    ResumeOption,
+    RunDirOption,
     TableArgument,
     TargetOption,
     WorkersOption,
@@ -46,16 +46,7 @@ def train(
             "name, when not given.",
         ),
     ] = None,
-    run_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--run-dir",
-            metavar="FOLDER",
-            readable=False,
-            help="Folder for out-of-fold predictions, metrics, configuration and checkpoints; "
-            "NAME-run beside the model when not given.",
-        ),
-    ] = None,
+    run_dir: RunDirOption = None,
     target: TargetOption = None,
     task: Annotated[
         Task, typer.Option("--task", help="What targets are; auto looks at their values.")
@@ -89,13 +80,7 @@ def train(
         typer.Option("--strict", help="Fail when a row cannot be used, instead of leaving it out."),
     ] = False,
     force: ForceOption = False,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Go on with the run in --run-dir where it stopped (--force: replace --output).",
-        ),
-    ] = False,
+    resume: ResumeOption = False,
     start: Annotated[
         Path | None,
         typer.Option(
@@ -135,7 +120,10 @@ def train(
         schedule = dataclasses.replace(schedule, **not_given(context, FINE_TUNING))
     reports.announce_terminal(file)
     output = output or default_output(file)
-    with _resume_hint(run_dir or default_run_dir(output)), progress_bar("training") as progress:
+    with (
+        reports.resume_hint(run_dir or default_run_dir(output)),
+        progress_bar("training") as progress,
+    ):
         result = train_model(
             file,
             output=output,
@@ -162,14 +150,3 @@ def train(
     if not logs.state.quiet:
         for line in cross_validation(result.metrics):
             logs.write_line(line)
-
-
-@contextmanager
-def _resume_hint(run_dir: Path) -> Iterator[None]:
-    """Say after Ctrl-C how to go on, if the run got far enough to leave something."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if (run_dir / "config.json").exists():
-            logs.write_line(f"{run_dir} keeps what is done; the same command with --resume goes on")
-        raise

@@ -25,6 +25,7 @@ def describe_model(about: Mapping[str, Any]) -> list[str]:
         _pair("created", f"{about['created']} by molscore {about['molscore_version']}"),
         _pair("features", f"version {about['featurizer_version']}, RDKit {about['rdkit_version']}"),
         _pair("experts", f"{about['n_experts']}, {about['n_parameters']:,} numbers each"),
+        *_teacher(about["training"]),
         _pair("architecture", _architecture(about)),
         _pair("standardised", _settings(policy)),
         "targets",
@@ -96,6 +97,8 @@ def cross_validation(metrics: Mapping[str, Any]) -> list[str]:
                 f"{name}: on the {n} rows whose structures the model to start from never saw: "
                 f"{shown}"
             )
+        if "against_teacher" in of_target:
+            lines.append(f"{name}: {_beside_the_teacher(of_target)}")
         if "weight" in of_target:
             metric = next(iter(of_target["mean"]))
             alone = ", ".join(
@@ -138,6 +141,26 @@ def _cell(row: Mapping[str, Any], key: str) -> str:
 
 def _pair(label: str, value: str) -> str:
     return f"{label:<{_LABEL_WIDTH}}{value}"
+
+
+def _teacher(training: Mapping[str, Any]) -> list[str]:
+    """Return the line that says of a student what it learned from."""
+    teacher = training.get("teacher")
+    if not isinstance(teacher, Mapping):
+        return []
+    said = f"{teacher.get('experts')} experts of {teacher.get('name')}"
+    return [_pair("student of", f"{said}, sha256 {teacher.get('sha256')}")]
+
+
+def _beside_the_teacher(target: Mapping[str, Any]) -> str:
+    """Return how well the experts do that students learned from, and how far those are off."""
+    metric = next(iter(target["mean"]))
+    teacher, distance = target["teacher"]["mean"][metric], target["against_teacher"]["mean"]["rmse"]
+    of_what = " of the probability" if target["kind"] == "classification" else ""
+    return (
+        f"the experts it learned from have {metric} {format_number(teacher)}; student and expert "
+        f"differ by rmse {format_number(distance)}{of_what}"
+    )
 
 
 def _architecture(about: Mapping[str, Any]) -> str:

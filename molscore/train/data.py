@@ -30,6 +30,9 @@ class TrainingData:
         folds: int64 [n], the fold that holds a row out; -1 for none.
         table_rows: int64 [n], where each row stood in the table.
         descriptors: float64 [n, n_descriptors] with NaN where undefined, or None.
+        teacher: float64 [n_students, n, n_targets], what each student is to learn in the place
+            of `values`, in the same units (a class: its probability); the last student is blind
+            to no fold. None where measured values are learned.
     """
 
     graphs: PackedGraphs
@@ -38,6 +41,7 @@ class TrainingData:
     folds: NDArray[np.int64]
     table_rows: NDArray[np.int64]
     descriptors: NDArray[np.float64] | None = None
+    teacher: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.folds)
@@ -56,6 +60,18 @@ class TrainingData:
         """Return the rows an expert blind to `fold` trains on, and those it is judged on."""
         return np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
 
+    def of_expert(self, expert: int) -> "TrainingData":
+        """Return what an expert learns from; a student gets nothing but its own teacher's words."""
+        if self.teacher is None:
+            return self
+        ships = expert == len(self.teacher) - 1
+        return dataclasses.replace(
+            self,
+            values=self.teacher[expert],
+            folds=np.full_like(self.folds, -1) if ships else self.folds,
+            teacher=None,
+        )
+
     def without_descriptors(self) -> "TrainingData":
         """Return the same rows for a network that takes none."""
         return dataclasses.replace(self, descriptors=None)
@@ -67,6 +83,8 @@ class TrainingData:
         arrays |= {"values": self.values, "folds": self.folds, "table_rows": self.table_rows}
         if self.descriptors is not None:
             arrays["descriptors"] = self.descriptors
+        if self.teacher is not None:
+            arrays["teacher"] = self.teacher
         return arrays
 
     def digest(self) -> str:
@@ -100,6 +118,7 @@ class TrainingData:
                 folds=a["folds"],
                 table_rows=a["table_rows"],
                 descriptors=a.get("descriptors"),
+                teacher=a.get("teacher"),
             )
         except (SafetensorError, OSError, KeyError, ValueError) as error:
             raise InputError(f"{path}: cannot be read as training data ({error})") from None

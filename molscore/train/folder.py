@@ -51,7 +51,11 @@ SKELETON: Final = "skeleton"
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig(Config):
-    """What decides the outcome of a run; a run is resumed only under the same one."""
+    """What decides the outcome of a run; a run is resumed only under the same one.
+
+    `teacher_sha256` is that of the bundle students learn from, "" where experts learn measured
+    values.
+    """
 
     schema: int = RUN_SCHEMA
     molscore_version: str = ""
@@ -63,15 +67,27 @@ class RunConfig(Config):
     train: TrainConfig = TrainConfig()
     device: str = "cpu"
     start_sha256: str = ""
+    teacher_sha256: str = ""
 
     @property
     def n_experts(self) -> int:
-        """Experts to train: those of a blend's trees come behind those of its networks."""
+        """Experts to train.
+
+        Those of a blend's trees come behind those of its networks, the student that ships
+        behind those that are each blind to a fold.
+        """
+        if self.teacher_sha256:
+            return self.train.folds + 1 if self.train.folds > 1 else 1
         return len(self.model.kinds) * self.train.n_experts
+
+    @property
+    def noun(self) -> str:
+        """What an expert is called in a log."""
+        return "student" if self.teacher_sha256 else "expert"
 
     def kind(self, expert: int) -> ExpertKind:
         """Return what an expert is."""
-        return self.model.kinds[expert // self.train.n_experts]
+        return "graph" if self.teacher_sha256 else self.model.kinds[expert // self.train.n_experts]
 
     def n_steps(self, expert: int) -> int:
         """Return the steps an expert reports: epochs, or the targets of trees."""

@@ -50,9 +50,9 @@ def describe_start(start: Start, known: NDArray[np.bool_]) -> str:
 
 
 def describe_experts(config: RunConfig, experts: Sequence[int]) -> str:
-    """Return such as "5 experts of 100 epochs and 5 experts of 1000 trees"."""
+    """Return such as "5 experts of 100 epochs and 5 experts of 1000 trees", or students."""
     counts = Counter(describe_length(config, e) for e in experts)
-    return " and ".join(f"{_count(n, 'expert')} of {length}" for length, n in counts.items())
+    return " and ".join(f"{_count(n, config.noun)} of {length}" for length, n in counts.items())
 
 
 def describe_length(config: RunConfig, expert: int) -> str:

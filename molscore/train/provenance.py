@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import platform
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -9,7 +10,6 @@ from typing import Any, Final
 import molscore
 from molscore.bundle.manifest import Manifest
 from molscore.chem.descriptors import DESCRIPTOR_NAMES
-from molscore.chem.policy import ChemPolicy
 from molscore.chem.version import rdkit_version
 from molscore.data.targets import LabelledTable
 from molscore.train.folder import RunConfig
@@ -22,10 +22,9 @@ def build_manifest(
     table: LabelledTable,
     prepared: Prepared,
     config: RunConfig,
-    policy: ChemPolicy,
     metrics: dict[str, Any],
     output: Path,
-    origin: dict[str, Any],
+    origin: Mapping[str, Any],
 ) -> Manifest:
     """Return the manifest of a new model; its members are filled in when it is written.
 
@@ -33,7 +32,6 @@ def build_manifest(
         table: what it was trained on.
         prepared: what was used of it.
         config: of the run.
-        policy: standardisation of molecules.
         metrics: of the cross-validation.
         output: file of the model.
         origin: other models and tables that had a part in it.
@@ -54,7 +52,7 @@ def build_manifest(
         molscore_version=molscore.__version__,
         name=output.stem,
         rdkit_version=rdkit_version(),
-        policy=policy,
+        policy=config.policy,
         model=config.model,
         targets=table.targets,
         n_experts=config.train.n_experts,

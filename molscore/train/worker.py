@@ -60,7 +60,7 @@ def _serve(folder: RunFolder, requests: TextIO, say: Any, device: str) -> None:
             folder.write_expert(expert, result, scaler)
         else:
             trainer = ExpertTrainer(
-                _of_network(data, config.model),
+                _of_network(data, config.model).of_expert(expert),
                 config.model,
                 config.train,
                 expert,

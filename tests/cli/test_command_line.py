@@ -32,13 +32,17 @@ from molscore.train.config import TrainConfig
 ROOT = Path(__file__).resolve().parents[2]
 GROUP = typer.main.get_command(app)
 COMMANDS = GROUP.commands  # type: ignore[attr-defined]
-NAMES = ("train", "predict", "evaluate", "export", "inspect", "featurize")
+NAMES = ("train", "distill", "predict", "evaluate", "export", "inspect", "featurize")
+TRAINING = ("train", "distill")
 
 OPTIONS = {
     "train": "output run-dir target task transform unit note folds-file workers device strict "
     "force resume epochs folds repeats split seed block plan integrator readout width descriptors "
     "salts neutralize stereo tautomers smiles-column format separator encoding header decimal "
     "sheet verbose quiet debug",
+    "distill": "output run-dir unlabelled folds-file exclude workers device force resume epochs seed "
+    "block plan integrator readout width descriptors smiles-column format separator encoding header "
+    "decimal sheet verbose quiet debug",
     "predict": "model output output-format model-info workers engine device batch-size strict "
     "force smiles-column format separator encoding header decimal sheet verbose quiet debug",
     "evaluate": "model target output output-format json workers engine device strict force "
@@ -241,7 +245,7 @@ class TestExamplesInHelp:
         monkeypatch.chdir(tmp_path)
         return tmp_path
 
-    @pytest.mark.parametrize("name", [n for n in NAMES if n != "train"])
+    @pytest.mark.parametrize("name", [n for n in NAMES if n not in TRAINING])
     def test_runs(self, folder: Path, name: str) -> None:
         lines = re.findall(r"^  (.*molscore .*)$", COMMANDS[name].epilog, re.MULTILINE)
         assert lines
@@ -253,11 +257,12 @@ class TestExamplesInHelp:
             assert result.code == 0, result.err
             assert sink in {"", "predictions.csv"}
 
-    def test_training_ones_parse(self) -> None:
-        lines = re.findall(r"^  molscore train (.*)$", COMMANDS["train"].epilog, re.MULTILINE)
+    @pytest.mark.parametrize("name", TRAINING)
+    def test_training_ones_parse(self, name: str) -> None:
+        lines = re.findall(rf"^  molscore {name} (.*)$", COMMANDS[name].epilog, re.MULTILINE)
         assert lines
         for line in lines:
-            with COMMANDS["train"].make_context("train", shlex.split(line)) as context:
+            with COMMANDS[name].make_context(name, shlex.split(line)) as context:
                 assert context.params["output"]
 
 

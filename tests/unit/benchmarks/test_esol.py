@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from molscore.train.exclude import read_excluded
 from scipy import stats
 
 from molscore.chem.policy import ChemPolicy
 from molscore.data.targets import read_labelled
-from molscore.train.exclude import read_excluded
 from molscore.train.prepare import prepare
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -16,8 +16,8 @@ from molscore.data.splits import make_folds
 from molscore.errors import ConfigError
 from molscore.nn.config import ModelConfig
 from molscore.train.config import FINE_TUNING, TrainConfig
-from molscore.train.exclude import read_excluded
 from molscore.train.expert import ExpertTrainer
+from molscore.train.listing import read_listing
 from molscore.train.start import BACKBONE, read_start
 from tests.molecules import VARIED, molecule
 from tests.unit.train.test_experts import training_data
@@ -173,7 +173,7 @@ def test_excluded_structures_are_not_learned_from(tmp_path):
     assert np.array_equal(bundle.arrays[STRUCTURES], hash_structures(left))
     assert result.prepared.counts["rows_excluded"] == 2
     (said,) = bundle.manifest.training["excluded"]
-    assert said == {"table": "benchmark.smi", "sha256": read_excluded(other).sha256}
+    assert said == {"table": "benchmark.smi", "sha256": read_listing(other).sha256}
     log = (tmp_path / "m-run" / "log.txt").read_text()
     assert "2 rows hold excluded structures and are not used" in log
     rows = json.loads((tmp_path / "m-run" / "metrics.json").read_text())

@@ -1,4 +1,8 @@
-"""Tables whose structures a model must not learn from, such as a benchmark's."""
+"""Tables of molecules whose values do not matter.
+
+Those a model must not learn from, such as a benchmark's, and those a student learns its teacher's
+words of.
+"""
 
 import hashlib
 from dataclasses import dataclass
@@ -10,7 +14,7 @@ from molscore.data.tables import open_table
 
 
 @dataclass(frozen=True)
-class Excluded:
+class Listing:
     """The molecules of a table.
 
     Attributes:
@@ -29,7 +33,7 @@ class Excluded:
         return frozenset(structure_key(m) for m in parsed if isinstance(m, Molecule))
 
 
-def read_excluded(path: str | Path) -> Excluded:
+def read_listing(path: str | Path) -> Listing:
     """Read the SMILES of a table of any form that can be predicted.
 
     Raises:
@@ -40,4 +44,4 @@ def read_excluded(path: str | Path) -> Excluded:
             "" if record.problem else record.fields[reader.smiles_index] for record in reader
         )
     sha256 = hashlib.sha256("\n".join(smiles).encode()).hexdigest()
-    return Excluded(Path(path).name, sha256, smiles)
+    return Listing(Path(path).name, sha256, smiles)
