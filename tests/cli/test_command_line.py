@@ -40,9 +40,9 @@ OPTIONS = {
     "force resume epochs folds repeats split seed block plan integrator readout width descriptors "
     "salts neutralize stereo tautomers smiles-column format separator encoding header decimal "
     "sheet verbose quiet debug",
-    "distill": "output run-dir unlabelled folds-file exclude workers device force resume epochs seed "
-    "block plan integrator readout width descriptors smiles-column format separator encoding header "
-    "decimal sheet verbose quiet debug",
+    "distill": "output run-dir unlabelled folds-file exclude workers device force resume epochs "
+    "seed block plan integrator readout width descriptors smiles-column format separator encoding "
+    "header decimal sheet verbose quiet debug",
     "predict": "model output output-format model-info workers engine device batch-size strict "
     "force smiles-column format separator encoding header decimal sheet verbose quiet debug",
     "evaluate": "model target output output-format json workers engine device strict force "

@@ -18,6 +18,20 @@ def test_the_closing_line_says_when_units_are_transformed() -> None:
     assert log == "b: mean over 2 held-out folds, in log10 units: rmse 0.5 +- 0.1"
 
 
+def test_students_stand_beside_their_teacher() -> None:
+    student = of_target("none") | {
+        "kind": "regression",
+        "teacher": {"mean": {"rmse": 0.4}},
+        "against_teacher": {"mean": {"rmse": 0.2}},
+    }
+    _, value = cross_validation({"a": student})
+    assert value == (
+        "a: the experts it learned from have rmse 0.4; student and expert differ by rmse 0.2"
+    )
+    _, share = cross_validation({"a": student | {"kind": "classification"}})
+    assert share == f"{value} of the probability"
+
+
 def test_units_are_told_of_transformed_targets_alone() -> None:
     (line,) = learned_units({"a": "none", "b": "ln"})
     assert line == "b: metrics are in ln units, predictions in those of the table"

@@ -18,7 +18,7 @@ from molscore.errors import BundleError, ConfigError, InputError
 from molscore.nn.config import ModelConfig
 from molscore.train.config import TrainConfig
 from molscore.train.data import TrainingData
-from molscore.train.distillation import run_distillation
+from molscore.train.distillation import _prepare, run_distillation
 from molscore.train.expert import ExpertTrainer
 from molscore.train.folder import RunConfig
 from molscore.train.listing import Listing
@@ -129,6 +129,16 @@ class TestTeacher:
         # Expert 0 and expert 3: 1 and 1.3 times the same sums.
         pair = np.log10((10 ** single[0, :, 0] + 10 ** (1.3 * single[0, :, 0])) / 2)
         np.testing.assert_allclose(said[0, :, 0], pair, rtol=1e-5)
+
+    @pytest.mark.parametrize(("n", "said"), [(0, 0), (7, 1)])
+    def test_a_teacher_whose_own_start_knew_the_rows_flatters_its_students(self, place, n, said):
+        bundle = load_bundle(place / "teacher.molscore")
+        start = {"name": "wide", "sha256": "0" * 64, "rows_it_was_trained_on": n}
+        training = {**bundle.manifest.training, "start": start}
+        manifest = dataclasses.replace(bundle.manifest, training=training)
+        warnings = Teacher.of(dataclasses.replace(bundle, manifest=manifest)).warnings()
+        assert len(warnings) == said
+        assert all("wide, which was trained on the structures of 7" in text for text in warnings)
 
     def test_an_expert_of_a_blend_speaks_with_the_weight_of_its_fold(self):
         bundle = parse_bundle(blended_bundle((0.5, 0.5)), where="blend")
@@ -315,6 +325,16 @@ class TestRefusals:
         _, prepared = prepared_table(place / "table.csv")
         teacher = write_teacher(tmp_path / "t.molscore", prepared.data, split="file")
         self.refused(place, tmp_path, ConfigError, "the same --folds-file", teacher=teacher)
+
+    def test_excluded_structures_are_asked_for(self, place, tmp_path):
+        benchmark = Listing("b.smi", "", ("OCC", "c1ccccc1"))
+        keys = benchmark.keys(ChemPolicy())
+        _, prepared = prepared_table(place / "table.csv", exclude=keys)
+        path = write_teacher(tmp_path / "t.molscore", prepared.data)
+        self.refused(place, tmp_path, InputError, "not the data", teacher=path)
+        table = read_labelled(place / "table.csv", targets=MEANT)
+        found = _prepare(table, Teacher.of(load_bundle(path)), SMALL, None, [benchmark])
+        assert len(found.data) == len(prepared.data) == 28
 
     def test_a_student(self, finished, tmp_path):
         place, _, result, _ = finished
