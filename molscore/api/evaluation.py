@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from molscore.api.options import build_configs
-from molscore.api.predictor import chunk_texts
 from molscore.bundle.reader import Bundle, load_bundle
 from molscore.bundle.structures import STRUCTURES, seen
 from molscore.chem.parse import Molecule, parse_smiles, structure_key
@@ -25,6 +24,7 @@ from molscore.data.records import TableOptions
 from molscore.data.targets import LabelledTable, Target, read_labelled
 from molscore.data.writers import OutputFormat, TableWriter, open_writer
 from molscore.errors import ConfigError
+from molscore.predict.chunks import cut
 from molscore.predict.layout import output_layout
 from molscore.predict.stream import MAX_FAILURES, Failure, Summary, predict_chunks
 from molscore.stats.metrics import Metrics, classification_metrics, regression_metrics
@@ -185,7 +185,7 @@ def _predict(
     results = []
     done = 0
     for result in predict_chunks(
-        chunk_texts(table.smiles), bundle, engine=engine, device=device, workers=workers
+        cut(iter(table.smiles)), bundle, engine=engine, device=device, workers=workers
     ):
         results.append(result)
         done += len(result)

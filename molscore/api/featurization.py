@@ -4,7 +4,6 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -25,7 +24,8 @@ from molscore.data.records import Record, TableOptions, TableReader
 from molscore.data.tables import open_table, open_writer
 from molscore.data.writers import OutputFormat
 from molscore.errors import ConfigError
-from molscore.predict.stream import CHUNK_ROWS, MAX_FAILURES, Failure, Summary
+from molscore.predict.chunks import cut
+from molscore.predict.stream import MAX_FAILURES, Failure, Summary
 
 FeatureKind = Literal["descriptors", "graphs"]
 
@@ -96,8 +96,7 @@ def _parsed_chunks(
     progress: Callable[[int], None] | None,
 ) -> Iterator[Parsed]:
     """Yield parsed records chunk by chunk; count a chunk once its features are written."""
-    records = iter(reader)
-    while batch := list(islice(records, CHUNK_ROWS)):
+    for batch in cut(iter(reader)):
         chunk: Parsed = [
             (r, r.problem or parse_smiles(r.fields[reader.smiles_index], policy, r.row))
             for r in batch

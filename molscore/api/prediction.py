@@ -11,6 +11,7 @@ from molscore.data.outputs import refuse_inputs
 from molscore.data.records import TableOptions, TableReader
 from molscore.data.tables import TableWriter, open_table, open_writer
 from molscore.data.writers import OutputFormat
+from molscore.predict.chunks import RowRange
 from molscore.predict.core import BATCH_SIZE
 from molscore.predict.engine import open_engine
 from molscore.predict.layout import OutputLayout, output_layout
@@ -35,10 +36,14 @@ def predict_table(
     device: str = "auto",
     workers: int = 0,
     batch_size: int = BATCH_SIZE,
+    skip: int = 0,
+    limit: int | None = None,
     force: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Summary:
-    """Predict every row of a table; rows are neither lost, added nor moved.
+    """Predict the rows of a table; they are neither lost, added nor moved.
+
+    A row's prediction is the same bytes whichever part of the table is asked for.
 
     Args:
         source: a table, or "-" for stdin.
@@ -51,6 +56,8 @@ def predict_table(
         device: of the torch engine.
         workers: processes; 0 takes one per available CPU. The result does not depend on it.
         batch_size: most molecules in one pass of the model.
+        skip: rows left out at the beginning.
+        limit: most rows to predict after those; None takes all.
         force: replace an existing output file.
         progress: told the number of rows done.
 
@@ -63,6 +70,7 @@ def predict_table(
         ConfigError: on options that cannot be used, or an output file in the way.
         MolscoreError: when a worker dies or the output cannot be written.
     """
+    rows = RowRange(skip, limit)
     refuse_inputs(output, table=source, model=model)
     bundle = load_bundle(model)
     ready = open_engine(bundle, engine, device)  # refused, if it is, before a header is written
@@ -80,15 +88,19 @@ def predict_table(
             force=force,
             number_columns=layout.numbers,
         ) as writer:
-            return predict_stream(
+            summary = predict_stream(
                 reader,
                 _Appending(writer, _model_cells(bundle)) if appended else writer,
                 bundle,
                 engine=ready,
                 workers=workers,
                 batch_size=batch_size,
+                rows=rows,
                 progress=progress,
             )
+    if skip and limit != 0 and not summary.n_read:
+        LOGGER.warning("the table has no row behind the %d that are skipped", skip)
+    return summary
 
 
 def log_table(reader: TableReader) -> None:

@@ -1,15 +1,16 @@
 """A loaded model for Python programs."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from molscore.bundle.manifest import Manifest
 from molscore.bundle.reader import Bundle, load_bundle
 from molscore.errors import InputError
+from molscore.predict.chunks import cut
 from molscore.predict.engine import open_engine
 from molscore.predict.layout import output_layout
-from molscore.predict.stream import CHUNK_ROWS, predict_chunks
+from molscore.predict.stream import predict_chunks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +73,7 @@ class Predictor:
         )
         results = list(
             predict_chunks(
-                chunk_texts(texts), self._bundle, engine=self._engine, workers=self._workers
+                cut(iter(texts)), self._bundle, engine=self._engine, workers=self._workers
             )
         )
         columns = output_layout(["smiles"], targets).columns[1:]
@@ -125,9 +126,3 @@ def _as_texts(values: "Sequence[str] | pd.Series[Any]") -> list[str]:
                 f"smiles[{position}]: expected text, got {type(value).__name__} {value!r}"
             )
     return texts
-
-
-def chunk_texts(texts: list[str]) -> Iterator[list[str]]:
-    """Cut a list where a stream would be cut, so that both give the same predictions."""
-    for start in range(0, len(texts), CHUNK_ROWS):
-        yield texts[start : start + CHUNK_ROWS]

@@ -39,6 +39,16 @@ def predict(
     engine: EngineOption = "onnx",
     device: DeviceOption = "auto",
     batch_size: BatchSizeOption = 16,
+    skip: Annotated[
+        int,
+        typer.Option("--skip", metavar="N", min=0, help="Rows of FILE left out at the beginning."),
+    ] = 0,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", metavar="N", min=0, help="Most rows to predict; all when not given."
+        ),
+    ] = None,
     strict: StrictOption = False,
     force: ForceOption = False,
     table: TableOptions,
@@ -64,6 +74,8 @@ def predict(
             device=device,
             workers=workers,
             batch_size=batch_size,
+            skip=skip,
+            limit=limit,
             force=force,
             progress=progress,
         )

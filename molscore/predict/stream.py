@@ -15,13 +15,13 @@ from molscore.cpus import available_cpus
 from molscore.data.records import Record, TableReader
 from molscore.data.writers import TableWriter
 from molscore.errors import ConfigError
+from molscore.predict.chunks import ALL_ROWS, CHUNK_ROWS, RowRange, cut_records
 from molscore.predict.core import BATCH_SIZE, ChunkResult, predict_chunk
 from molscore.predict.engine import Engine, OnnxEngine, open_engine
 from molscore.predict.layout import output_layout
 from molscore.predict.pool import WorkerPool
 from molscore.predict.worker import Task
 
-CHUNK_ROWS: Final = 512
 SERIAL_ROWS: Final = 2048
 """Up to this many rows no worker is started: starting one costs about as much."""
 
@@ -73,6 +73,7 @@ def predict_stream(
     workers: int = 0,
     chunk_rows: int = CHUNK_ROWS,
     batch_size: int = BATCH_SIZE,
+    rows: RowRange = ALL_ROWS,
     progress: Callable[[int], None] | None = None,
 ) -> Summary:
     """Predict a table.
@@ -87,6 +88,7 @@ def predict_stream(
             engine always stays in this process.
         chunk_rows: rows per chunk; a chunk border is a multiple of it.
         batch_size: most molecules per run.
+        rows: those to predict; the others are neither written nor counted.
         progress: called with the rows done, after each chunk.
 
     Raises:
@@ -98,18 +100,20 @@ def predict_stream(
     summary = Summary()
     waiting: deque[list[Record]] = deque()
 
-    def chunks() -> Iterator[list[str]]:
-        records = iter(reader)
-        while batch := list(islice(records, chunk_rows)):
-            waiting.append(batch)
-            yield ["" if r.problem else r.fields[reader.smiles_index] for r in batch]
+    def tasks() -> Iterator[Task]:
+        for chunk in cut_records(iter(reader), rows, chunk_rows):
+            waiting.append(chunk)
+            smiles = ["" if r.problem else r.fields[reader.smiles_index] for r in chunk]
+            yield Task(chunk[0].row, smiles)
 
-    results = predict_chunks(
-        chunks(), bundle, engine=engine, device=device, workers=workers, batch_size=batch_size
+    results = predict_tasks(
+        tasks(), bundle, engine=engine, device=device, workers=workers, batch_size=batch_size
     )
     with closing(results):  # whatever happens to the writer, the workers end now
-        for result in results:
-            records = waiting.popleft()
+        for whole in results:
+            chunk = waiting.popleft()
+            wanted = rows.part(chunk[0].row, len(chunk))
+            records, result = chunk[wanted], _part(whole, wanted)
             for index, record in enumerate(records):
                 if record.problem:
                     result.status[index], result.error[index] = "malformed", record.problem
@@ -129,10 +133,30 @@ def predict_chunks(
     workers: int = 0,
     batch_size: int = BATCH_SIZE,
 ) -> Generator[ChunkResult, None, None]:
-    """Yield one result per chunk of SMILES, in order; see `predict_stream` for the arguments.
+    """Yield one result per chunk of SMILES, in order; see `predict_stream` for the arguments."""
+    return predict_tasks(
+        _numbered(chunks),
+        bundle,
+        engine=engine,
+        device=device,
+        workers=workers,
+        batch_size=batch_size,
+    )
+
+
+def predict_tasks(
+    tasks: Iterator[Task],
+    bundle: Bundle,
+    *,
+    engine: str | Engine,
+    device: str,
+    workers: int,
+    batch_size: int,
+) -> Generator[ChunkResult, None, None]:
+    """Yield one result per chunk, in order; see `predict_stream` for the arguments.
 
     The first chunk is predicted in this process before more is read, so that a slow or short
-    input is answered at once. Workers are started if more than `SERIAL_ROWS` rows follow.
+    input is answered at once. Workers are started if the chunks hold more than `SERIAL_ROWS`.
     """
     if workers < 0:
         raise ConfigError(f"workers must be 0 (one per CPU) or more, got {workers}")
@@ -141,11 +165,12 @@ def predict_chunks(
     ready = open_engine(bundle, engine, device) if isinstance(engine, str) else engine
     alone = bundle.path is None or not isinstance(ready, OnnxEngine)
     n_workers = 1 if alone else workers or available_cpus()
-    tasks = _numbered(chunks)
-    yield from _serial(islice(tasks, 1), bundle, ready, batch_size)
+    first = list(islice(tasks, 1))
+    yield from _serial(first, bundle, ready, batch_size)
     if n_workers > 1:
-        ahead = _read_ahead(tasks, SERIAL_ROWS)
-        if ahead and ahead[-1].first_row + len(ahead[-1].smiles) > SERIAL_ROWS:
+        few = SERIAL_ROWS - _n_rows(first)
+        ahead = _read_ahead(tasks, few)
+        if _n_rows(ahead) > few:
             with WorkerPool(bundle, n_workers, batch_size) as pool:
                 yield from pool.predict(chain(ahead, tasks))
             return
@@ -160,12 +185,17 @@ def _numbered(chunks: Iterable[list[str]]) -> Iterator[Task]:
         row += len(smiles)
 
 
+def _n_rows(tasks: Iterable[Task]) -> int:
+    return sum(len(task.smiles) for task in tasks)
+
+
 def _read_ahead(tasks: Iterator[Task], n_rows: int) -> list[Task]:
-    """Take tasks until one ends behind row `n_rows`, or there are no more."""
+    """Take tasks until they hold more than `n_rows` rows, or there are no more."""
     ahead: list[Task] = []
     for task in tasks:
         ahead.append(task)
-        if task.first_row + len(task.smiles) > n_rows:
+        n_rows -= len(task.smiles)
+        if n_rows < 0:
             break
     return ahead
 
@@ -175,6 +205,12 @@ def _serial(
 ) -> Iterator[ChunkResult]:
     for task in tasks:
         yield predict_chunk(task.smiles, task.first_row, bundle, engine, batch_size=batch_size)
+
+
+def _part(result: ChunkResult, part: slice) -> ChunkResult:
+    return ChunkResult(
+        result.values[part], result.sd[part], result.status[part], result.error[part]
+    )
 
 
 def _rows(records: list[Record], kept: list[int], result: ChunkResult) -> list[list[Cell]]:

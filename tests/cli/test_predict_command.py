@@ -204,6 +204,44 @@ class TestOutput:
         assert "column smiles" in err
 
 
+class TestPartOfATable:
+    CONTENT = "smiles,id\n" + "".join(
+        f"{'bad!' if i == 90 else 'C' * (i % 7 + 1)},{i}\n" for i in range(100)
+    )
+
+    def test_rows_not_lines_and_the_numbers_of_the_file(self, predict) -> None:
+        whole = predict(self.CONTENT, name="in.csv")
+        result = predict(self.CONTENT, "--skip", "65", "--limit", "30", name="in.csv")
+        assert result.rows == whole.rows[65:95]
+        assert result.err.startswith("line 92: bad!: ")
+        assert result.err.splitlines() == [
+            whole.err.splitlines()[0],
+            "30 read, 29 predicted, 1 skipped",
+        ]
+
+    @pytest.mark.parametrize(
+        ("options", "n"),
+        [
+            (("--skip", "0", "--limit", "100"), 100),
+            (("--limit", "0"), 0),
+            (("--skip", "99"), 1),
+            (("--skip", "99", "--limit", "5"), 1),
+        ],
+    )
+    def test_edges(self, predict, options: tuple[str, ...], n: int) -> None:
+        result = predict(self.CONTENT, *options, name="in.csv")
+        assert (result.code, len(result.rows)) == (0, n)
+        assert result.out.startswith("smiles,id,pred_y")
+
+    def test_behind_the_end(self, predict) -> None:
+        result = predict(self.CONTENT, "--skip", "100", name="in.csv")
+        assert (result.code, result.rows) == (0, [])
+        assert result.err.splitlines() == [
+            "warning: the table has no row behind the 100 that are skipped",
+            "0 read, 0 predicted, 0 skipped",
+        ]
+
+
 class TestErrors:
     @pytest.mark.parametrize(
         ("options", "code", "words"),
@@ -213,6 +251,8 @@ class TestErrors:
             (("--separator", "ab"), 2, "'ab'"),
             (("--workers", "-1"), 2, "--workers"),
             (("--batch-size", "0"), 2, "--batch-size"),
+            (("--skip", "-1"), 2, "--skip"),
+            (("--limit", "-1"), 2, "--limit"),
             (("--engine", "caffe"), 2, "caffe"),
         ],
     )

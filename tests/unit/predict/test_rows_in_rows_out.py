@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from exported_bundle import exported
 from handmade_bundle import bundle_bytes, expected
 
 from molscore.bundle.reader import Bundle, load_bundle, parse_bundle
@@ -22,6 +23,7 @@ from molscore.data.tables import open_table
 from molscore.data.writers import open_writer
 from molscore.errors import BundleError, ConfigError, MolscoreError
 from molscore.predict import pool, stream
+from molscore.predict.chunks import RowRange
 from molscore.predict.layout import output_layout
 from molscore.predict.stream import SERIAL_ROWS, Summary, predict_chunks, predict_stream
 from molscore.predict.worker import receive, send
@@ -38,6 +40,14 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bundle(path: Path) -> Bundle:
+    return load_bundle(path)
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """A model whose last bits depend on what a molecule is computed with."""
+    path = tmp_path_factory.mktemp("real") / "m.molscore"
+    path.write_bytes(exported())
     return load_bundle(path)
 
 
@@ -126,6 +136,28 @@ def test_progress_is_told_after_each_chunk(bundle: Bundle) -> None:
     told: list[int] = []
     run(bundle, many(25), workers=1, chunk_rows=10, progress=told.append)
     assert told == [10, 20, 25]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("skip", "limit"), [(0, 0), (0, 70), (63, 2), (700, 2300), (2999, None)])
+def test_part_of_a_table_is_that_part_of_the_whole(
+    real: Bundle, skip: int, limit: int | None, workers: int
+) -> None:
+    """Bit for bit, though the chunk at either end also holds rows that are not wanted."""
+    smiles = many(3000)
+    whole, _ = run(real, smiles, workers=1)
+    part, summary = run(real, smiles, workers=workers, rows=RowRange(skip, limit))
+    assert part == whole[skip : 3000 if limit is None else skip + limit]
+    assert summary.n_read == len(part) == sum(summary.counts.values())
+    assert all(skip <= f.row < skip + len(part) for f in summary.failures)
+    assert all(f.line == f.row + 2 for f in summary.failures)
+
+
+def test_rows_behind_the_end_are_no_rows(bundle: Bundle) -> None:
+    rows, summary = run(bundle, many(30), rows=RowRange(30))
+    assert (rows, summary.n_read) == ([], 0)
+    rows, _ = run(bundle, many(30), rows=RowRange(29, 10))
+    assert len(rows) == 1
 
 
 @pytest.mark.parametrize("workers", [2, 3])
