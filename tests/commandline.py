@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,6 +52,14 @@ def run_process(
         **options,
     )
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Look until something has come true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
 
 
 def structure_hashes(smiles: tuple[str, ...]) -> np.ndarray:

@@ -3,14 +3,15 @@
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from molscore.api.resuming import Finished, can_be_kept, describe_run, is_finished, open_kept
 from molscore.bundle.reader import Bundle, load_bundle
 from molscore.data.names import free_names
 from molscore.data.outputs import refuse_inputs
-from molscore.data.records import TableOptions, TableReader
+from molscore.data.records import Record, TableOptions, TableReader
 from molscore.data.tables import TableWriter, open_table, open_writer
-from molscore.data.writers import OutputFormat
+from molscore.data.writers import OutputFormat, resolve_format
 from molscore.predict.chunks import RowRange
 from molscore.predict.core import BATCH_SIZE
 from molscore.predict.engine import open_engine
@@ -39,6 +40,7 @@ def predict_table(
     skip: int = 0,
     limit: int | None = None,
     force: bool = False,
+    resume: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Summary:
     """Predict the rows of a table; they are neither lost, added nor moved.
@@ -59,6 +61,7 @@ def predict_table(
         skip: rows left out at the beginning.
         limit: most rows to predict after those; None takes all.
         force: replace an existing output file.
+        resume: go on with the output that a run left half-written (csv, tsv, jsonl).
         progress: told the number of rows done.
 
     Returns:
@@ -72,6 +75,7 @@ def predict_table(
     """
     rows = RowRange(skip, limit)
     refuse_inputs(output, table=source, model=model)
+    keeps = can_be_kept(output, output_format, resume=resume)
     bundle = load_bundle(model)
     ready = open_engine(bundle, engine, device)  # refused, if it is, before a header is written
     with open_table(source, table) as reader:
@@ -81,14 +85,12 @@ def predict_table(
         appended: list[str] = []
         if model_info or is_jsonl(output, output_format):
             appended = free_names(layout.columns, ("model", "model_sha256"))
-        with open_writer(
-            output,
-            [*layout.columns, *appended],
-            format=output_format,
-            force=force,
-            number_columns=layout.numbers,
-        ) as writer:
-            summary = predict_stream(
+        columns = [*layout.columns, *appended]
+
+        def predict(
+            reader: TableReader, writer: TableWriter, rows: RowRange, **more: Any
+        ) -> Summary:
+            return predict_stream(
                 reader,
                 _Appending(writer, _model_cells(bundle)) if appended else writer,
                 bundle,
@@ -96,8 +98,39 @@ def predict_table(
                 workers=workers,
                 batch_size=batch_size,
                 rows=rows,
-                progress=progress,
+                **more,
             )
+
+        if resume and is_finished(output, force=force):
+            form, _ = resolve_format(output, output_format)
+            status = len(layout.columns) - 2
+            return Finished(Path(output), form, columns, status).compare(reader, rows, predict)
+        kept, before = None, Summary()
+        if keeps:
+            about = describe_run(
+                reader,
+                columns,
+                rows,
+                model=[bundle.sha256],
+                engine=engine,
+                device=device,
+                batch_size=batch_size,
+            )
+            kept, before = open_kept(output, about, reader, rows, force=force, resume=resume)
+        with open_writer(
+            output,
+            columns,
+            format=output_format,
+            force=force,
+            number_columns=layout.numbers,
+            output=kept,
+        ) as writer:
+
+            def note(records: list[Record], summary: Summary) -> None:
+                if kept is not None and records:
+                    kept.advance(records, summary.counts, whole=writer.whole)
+
+            summary = predict(reader, writer, rows, summary=before, written=note, progress=progress)
     if skip and limit != 0 and not summary.n_read:
         LOGGER.warning("the table has no row behind the %d that are skipped", skip)
     return summary

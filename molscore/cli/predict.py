@@ -51,6 +51,13 @@ def predict(
     ] = None,
     strict: StrictOption = False,
     force: ForceOption = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the FILE.partial that a run left where it stopped.",
+        ),
+    ] = False,
     table: TableOptions,
 ) -> int:
     """Predict every row of a table.
@@ -77,6 +84,7 @@ def predict(
             skip=skip,
             limit=limit,
             force=force,
+            resume=resume,
             progress=progress,
         )
     return reports.close_summary(summary, verb="predicted", strict=strict)

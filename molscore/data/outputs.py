@@ -90,11 +90,8 @@ class Output:
         try:
             if special:
                 return path.open("wb")
-            # Not the process id: in containers it is the same every time.
-            # Part of the name, which may be as long as the file system takes.
-            partial = path.with_name(f"{path.name[:50]}.{secrets.token_hex(4)}.partial")
             try:
-                stream = partial.open("xb")
+                partial, stream = self._open_partial(path)
             except OSError as error:
                 # A folder that takes no file around a file that does: a mounted one.
                 if error.errno not in _NO_NEW_FILES or not os.access(path, os.W_OK):
@@ -105,6 +102,13 @@ class Output:
         self._partial = partial
         return stream
 
+    def _open_partial(self, path: Path) -> tuple[Path, IO[bytes]]:
+        """Make the file that will be renamed to `path`."""
+        # Not the process id: in containers it is the same every time.
+        # Part of the name, which may be as long as the file system takes.
+        partial = path.with_name(f"{path.name[:50]}.{secrets.token_hex(4)}.partial")
+        return partial, partial.open("xb")
+
     def _check_free(self, path: Path) -> None:
         if path.exists() and not self._force:
             raise ConfigError(f"{self.name} exists already; --force replaces it")
@@ -113,6 +117,16 @@ class Output:
     def closed(self) -> bool:
         """For pyarrow, which asks."""
         return self._stream.closed
+
+    @property
+    def continued(self) -> bool:
+        """Whether bytes of another run stand before ours: never, in a new file."""
+        return False
+
+    @property
+    def whole(self) -> bool:
+        """Whether more bytes may follow in another run: always, of plain ones."""
+        return True
 
     def writable(self) -> bool:
         """Whether bytes can be written: always."""
@@ -155,10 +169,13 @@ class Output:
         except BrokenPipeError:
             raise
         except OSError as error:
-            kept = "" if self.path is None else "; nothing was kept"
             raise MolscoreError(
-                f"cannot write {self.name}: {error.strerror or error}{kept}"
+                f"cannot write {self.name}: {error.strerror or error}{self._left()}"
             ) from None
+
+    def _left(self) -> str:
+        """Say what is left of the bytes written before something failed."""
+        return "" if self.path is None else "; nothing was kept"
 
     def commit(self) -> None:
         """Finish, and put the file in its place.

@@ -4,7 +4,6 @@ Numbers of ours are written by `format_float`; cells that came in as text go out
 """
 
 import csv
-import gzip
 import json
 import math
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, cast
 
+from molscore.data.gzipped import GzipOutput
 from molscore.data.names import free_names
 from molscore.data.outputs import Output
 from molscore.errors import ConfigError
@@ -66,6 +66,11 @@ class TableWriter(ABC):
             MolscoreError: if the disk is full, say.
         """
 
+    @property
+    def whole(self) -> bool:
+        """Whether the file, cut behind what it holds by now, could be gone on with."""
+        return self._output.whole
+
     def _finish(self) -> None:  # noqa: B027 (most formats hold nothing back)
         """Write what is still held back."""
 
@@ -96,6 +101,7 @@ def open_writer(
     format: OutputFormat = "auto",  # noqa: A002 - the name users know it by
     force: bool = False,
     number_columns: Collection[str] = (),
+    output: Output | None = None,
 ) -> TableWriter:
     """Open a table for writing; text formats get their header at once.
 
@@ -106,20 +112,21 @@ def open_writer(
         force: whether an existing file may be replaced.
         number_columns: columns that hold numbers; Parquet types them so even where every
             cell is empty. All others are typed by what they hold.
+        output: the opened `path`, if it is; rows of a text follow what it holds.
 
     Raises:
         ConfigError: if the file exists and `force` is not set, if its folder does not exist,
             or if the format cannot be told from the name.
         MolscoreError: if the file cannot be created.
     """
-    chosen, gzipped = _output_format(path, format)
+    chosen, gzipped = resolve_format(path, format)
     if chosen == "parquet" and str(path) == "-" and sys.stdout is not None and sys.stdout.isatty():
         raise ConfigError("parquet is no text for a terminal; give --output, or pipe it")
-    output = Output(path, force=force)
+    output = output or Output(path, force=force)
     try:
         if chosen == "parquet":
             return _ParquetWriter(output, columns, number_columns)
-        sink: Any = _GzipOutput(output) if gzipped else output
+        sink: Any = GzipOutput(output) if gzipped else output
         if chosen == "jsonl":
             return _JsonWriter(sink, columns)
         return _CsvWriter(sink, columns, "," if chosen == "csv" else "\t")
@@ -128,7 +135,12 @@ def open_writer(
         raise
 
 
-def _output_format(path: str | Path, wanted: str) -> tuple[str, bool]:
+def resolve_format(path: str | Path, wanted: OutputFormat) -> tuple[str, bool]:
+    """Return the format of a table that goes to `path`, and whether it is gzipped.
+
+    Raises:
+        ConfigError: if the name does not tell, and `wanted` is `auto`.
+    """
     if str(path) == "-":
         return ("csv" if wanted == "auto" else wanted), False
     name = Path(path).name.lower()
@@ -142,31 +154,6 @@ def _output_format(path: str | Path, wanted: str) -> tuple[str, bool]:
             f"{', '.join(_EXTENSIONS)} (text also with .gz), or give --output-format"
         )
     return found, gzipped
-
-
-class _GzipOutput:
-    """An `Output` behind gzip, without a time stamp, so that equal tables are equal files."""
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self._gzip = gzip.GzipFile(filename="", fileobj=cast(Any, output), mode="wb", mtime=0)
-
-    def write(self, data: bytes) -> int:
-        return self._gzip.write(data)
-
-    def flush(self) -> None:
-        """Flushing each block would spoil the compression; the disk is not a reader."""
-
-    def discard(self) -> None:
-        self._output.discard()
-
-    def commit(self) -> None:
-        try:
-            self._gzip.close()
-        except BaseException:
-            self._output.discard()
-            raise
-        self._output.commit()
 
 
 class _RowText:
@@ -189,7 +176,8 @@ class _CsvWriter(TableWriter):
         super().__init__(output, columns)
         self._text = _RowText()
         self._csv = csv.writer(self._text, delimiter=separator, lineterminator="\r\n")
-        self.write([self.columns])
+        if not output.continued:
+            self.write([self.columns])
 
     def write(self, rows: Sequence[Sequence[Cell]]) -> None:
         for row in rows:

@@ -96,7 +96,7 @@ def cut_records(
     start = chunk_start(rows.skip, chunk_rows)
     records = dropwhile(lambda record: record.row < start, records)
     head = next(records, None)
-    if head is None:
+    if head is None or not rows.holds_after(head.row):
         return
     for chunk in cut(chain([head], records), head.row, chunk_rows):
         yield chunk

@@ -74,12 +74,14 @@ def predict_stream(
     chunk_rows: int = CHUNK_ROWS,
     batch_size: int = BATCH_SIZE,
     rows: RowRange = ALL_ROWS,
+    summary: Summary | None = None,
+    written: Callable[[list[Record], Summary], None] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Summary:
     """Predict a table.
 
     Args:
-        reader: the table, not yet iterated.
+        reader: the table, from its first row or any chunk border on.
         writer: opened with the columns of `output_layout(reader.columns, targets)`.
         bundle: the model.
         engine: `onnx` or `torch`, or one that is open already.
@@ -89,6 +91,8 @@ def predict_stream(
         chunk_rows: rows per chunk; a chunk border is a multiple of it.
         batch_size: most molecules per run.
         rows: those to predict; the others are neither written nor counted.
+        summary: of the rows that an earlier run has written, to be added to.
+        written: called with the records of each chunk once its rows are out.
         progress: called with the rows done, after each chunk.
 
     Raises:
@@ -97,7 +101,7 @@ def predict_stream(
         MolscoreError: when a worker dies.
     """
     layout = output_layout(reader.columns, bundle.manifest.targets)
-    summary = Summary()
+    summary = summary or Summary()
     waiting: deque[list[Record]] = deque()
 
     def tasks() -> Iterator[Task]:
@@ -119,6 +123,8 @@ def predict_stream(
                     result.status[index], result.error[index] = "malformed", record.problem
             writer.write(_rows(records, layout.kept, result))
             _count(summary, records, reader.smiles_index, result)
+            if written is not None:
+                written(records, summary)
             if progress is not None:
                 progress(summary.n_read)
     return summary

@@ -1,11 +1,15 @@
-"""molscore in this process, and models to run it with."""
+"""molscore in this process and beside it, and models to run it with."""
 
+import contextlib
 import logging
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commandline import (
+    MOLSCORE,
     TRAINING_TABLE,
     Result,
     run_process,
@@ -61,3 +65,18 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.out == ""
     (folder / "log.txt").write_text(done.err)
     return folder
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
+    """Start molscore; what still runs when the test is over, is ended."""
+    with contextlib.ExitStack() as stack:
+
+        def run(*arguments: str | Path, **options: Any) -> "subprocess.Popen[bytes]":
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+            process = subprocess.Popen([MOLSCORE, *map(str, arguments)], **pipes)
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return process
+
+        yield run

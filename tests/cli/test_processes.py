@@ -9,12 +9,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import MOLSCORE, run_process
+from commandline import MOLSCORE, run_process, wait_for
 
 LONG_SMILES = "C" * 90 + "c1ccccc1" + "C" * 90
 
@@ -35,28 +34,6 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """5,000 rows, enough for worker processes to be started."""
     return write_rows(tmp_path_factory.mktemp("some") / "some.smi", 5_000)
-
-
-@pytest.fixture
-def start() -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
-    """Start molscore; what still runs when the test is over, is ended."""
-    with contextlib.ExitStack() as stack:
-
-        def run(*arguments: str | Path, **options: Any) -> "subprocess.Popen[bytes]":
-            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-            process = subprocess.Popen([MOLSCORE, *map(str, arguments)], **pipes)
-            stack.enter_context(process)
-            stack.callback(process.kill)
-            return process
-
-        yield run
-
-
-def wait_for(condition, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)
 
 
 def children_of(pid: int) -> list[int]:
@@ -187,26 +164,33 @@ class TestSignals:
     @pytest.mark.parametrize(
         ("signum", "code", "err"),
         [
-            (signal.SIGINT, 130, "interrupted\n"),
+            (signal.SIGINT, 130, "interrupted"),
             (signal.SIGTERM, -signal.SIGTERM, ""),
             (signal.SIGHUP, -signal.SIGHUP, ""),
         ],
     )
     @pytest.mark.parametrize("workers", ["1", "2"])
-    def test_ends_at_once_and_leaves_nothing(
+    def test_ends_at_once_and_leaves_what_can_be_gone_on_with(
         self, start, model, many, tmp_path: Path, signum, code, err, workers
     ) -> None:
         out = tmp_path / "out.csv"
         process = start("predict", many, "--model", model, "--output", out, "--workers", workers)
-        wait_for(lambda: any(p.stat().st_size > 2000 for p in tmp_path.iterdir()))
+        wait_for((tmp_path / "out.csv.partial.json").exists)
+        wait_for(lambda: (tmp_path / "out.csv.partial").stat().st_size > 2000)
         if workers == "2":
             wait_for(lambda: process.poll() is not None or children_of(process.pid))
         process.send_signal(signum)
         began = time.monotonic()
         stdout, stderr = process.communicate(timeout=60)
-        assert (process.returncode, stdout, stderr.decode()) == (code, b"", err)
+        assert (process.returncode, stdout) == (code, b"")
         assert time.monotonic() - began < 10
-        assert list(tmp_path.iterdir()) == []
+        hint, *more = stderr.decode().splitlines()
+        assert hint.endswith(" rows; the same command with --resume goes on")
+        assert more == [err][: bool(err)]
+        assert sorted(p.name for p in tmp_path.iterdir()) == [
+            "out.csv.partial",
+            "out.csv.partial.json",
+        ]
 
     def test_ctrl_c_reaches_the_whole_group(self, start, model, many, tmp_path: Path) -> None:
         process = start(
@@ -216,7 +200,8 @@ class TestSignals:
         wait_for(lambda: process.poll() is not None or children_of(process.pid))
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)
-        assert (process.returncode, err) == (130, b"interrupted\n")
+        assert (process.returncode, err.splitlines()[-1]) == (130, b"interrupted")
+        assert len(err.splitlines()) == 2
 
     def test_nohup_is_respected(self, start, model, some, tmp_path: Path) -> None:
         process = start(
@@ -248,8 +233,10 @@ class TestWorkers:
         _, err = process.communicate(timeout=60)
         assert process.returncode == 1
         assert time.monotonic() - began < 10
-        assert len(err.splitlines()) == 1
-        assert list(tmp_path.iterdir()) == []
+        hint, error = err.decode().splitlines()
+        assert hint.endswith(" rows; the same command with --resume goes on")
+        assert error.startswith("error: a worker process")
+        assert not (tmp_path / "o.csv").exists()
 
 
 class TestContainers:

@@ -1,0 +1,239 @@
+"""An output file that outlives an interruption, and is gone on with by another run."""
+
+import hashlib
+import logging
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Final
+
+from molscore.data.marks import (
+    About,
+    Mark,
+    RowsHash,
+    check_about,
+    read_state,
+    shown,
+    spare,
+    thin_out,
+    whole_marks,
+    write_state,
+)
+from molscore.data.outputs import Output
+from molscore.data.records import Record
+from molscore.errors import ConfigError, InputError
+
+if sys.platform != "win32":  # there, two runs at once are not noticed
+    import fcntl
+
+LOGGER: Final = logging.getLogger(__name__)
+_LONGEST_NAME: Final = 200
+
+
+def partial_path(path: Path) -> Path:
+    """Return where the output that will be `path` is written."""
+    name = path.name
+    if len(name.encode()) > _LONGEST_NAME:  # as long as the file system takes
+        name = f"{name[:40]}.{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return path.with_name(f"{name}.partial")
+
+
+def state_path(partial: Path) -> Path:
+    """Return where it is said how far `partial` is whole."""
+    return partial.with_name(f"{partial.name}.json")
+
+
+class KeptOutput(Output):
+    """An `Output` whose file stays when the run does not get to its end.
+
+    Where bytes go straight to their place (a device, a mounted file) nothing can be kept, and
+    it is an `Output` like any other.
+
+    Args:
+        path: a file.
+        about: what decides its bytes; another run goes on only if that is the same.
+        force: whether an existing file may be replaced, and a partial one dropped.
+        resume: whether to go on with what is there. `continue_from` must then be called.
+
+    Raises:
+        ConfigError: if a partial file is in the way, is being written, or was made of something
+            else; and as `Output`.
+        MolscoreError: as `Output`.
+    """
+
+    def __init__(self, path: str | Path, about: About, *, force: bool, resume: bool) -> None:
+        self._about = about
+        self._resume = resume
+        self._marks: list[Mark] = []
+        self._hash = hashlib.sha256()
+        self._rows = RowsHash()
+        self._ready = not resume
+        self._continued = False
+        super().__init__(path, force=force)
+        if resume and self._partial is None:
+            self.discard()
+            raise ConfigError(
+                f"--resume: {self.name} is written in place (a device, or a file in a folder "
+                "that takes no other), so nothing of it can be gone on with"
+            )
+
+    @property
+    def continued(self) -> bool:
+        """Whether rows of another run stand before ours."""
+        return self._continued
+
+    @property
+    def mark(self) -> Mark | None:
+        """The last place where the file is whole; None at its very start."""
+        return self._marks[-1] if self._marks else None
+
+    def continue_from(self, records: Iterator[Record], first_row: int) -> None:
+        """Read the rows that are done, and go on behind them.
+
+        Args:
+            records: all of the input; read up to the mark.
+            first_row: the first row that was wanted.
+
+        Raises:
+            InputError: if they are not the rows the output was made of.
+        """
+        reached = 0
+        for mark in self._marks:
+            while reached < mark.next_row and (record := next(records, None)) is not None:
+                reached = record.row + 1
+                if record.row >= first_row:
+                    self._rows.update([record])
+            if reached < mark.next_row or self._rows.hexdigest() != mark.input_sha256:
+                raise InputError(
+                    f"--resume: {shown(self._partial)} was made of another table: its rows up to "
+                    f"row {mark.next_row:,} are not those read now; give the table it was begun "
+                    "with, or start again with --force instead of --resume"
+                )
+        with self._guarding():
+            self._position = self._marks[-1].n_bytes if self._marks else 0
+            self._stream.seek(self._position)
+            self._stream.truncate()
+        self._ready = True
+        self._continued = bool(self._position)
+
+    def write(self, data: bytes) -> int:
+        """See `Output.write`."""
+        self._hash.update(data)
+        return super().write(data)
+
+    def advance(self, records: Sequence[Record], counts: Mapping[str, int], *, whole: bool) -> None:
+        """Take note that a chunk is written and flushed.
+
+        Args:
+            records: the input rows of it.
+            counts: rows so far by status.
+            whole: whether the file ends where it can be gone on with.
+
+        Raises:
+            MolscoreError: if the note cannot be written.
+        """
+        self._rows.update(records)
+        if self._partial is None or not whole:
+            return
+        mark = Mark(
+            self._marks[-1].number + 1 if self._marks else 1,
+            records[-1].row + 1,
+            self._position,
+            self._hash.hexdigest(),
+            self._rows.hexdigest(),
+            dict(counts),
+        )
+        self._marks = thin_out([*self._marks, mark])
+        with self._guarding():
+            write_state(state_path(self._partial), self._about, self._marks)
+
+    def commit(self) -> None:
+        """See `Output.commit`."""
+        partial = self._partial
+        super().commit()
+        if partial is not None:
+            _forget(partial)
+
+    def discard(self) -> None:
+        """Close the file; it is dropped only if there is nothing in it to go on with."""
+        if self._partial is None or not self._marks:
+            partial = self._partial
+            super().discard()
+            if partial is not None:
+                _forget(partial)
+            return
+        with suppress(OSError, ValueError):  # a full disk, once more
+            self._stream.close()
+        if self._ready:  # else why it cannot be gone on with has been said
+            LOGGER.info(
+                "%s keeps %s rows; the same command with --resume goes on",
+                shown(self._partial),
+                f"{sum(self._marks[-1].counts.values()):,}",
+            )
+        self._partial = None
+
+    def _left(self) -> str:
+        return "" if self._marks else super()._left()
+
+    def _open_partial(self, path: Path) -> tuple[Path, IO[bytes]]:
+        partial = partial_path(path)
+        try:
+            stream: IO[bytes] = partial.open("r+b")
+        except FileNotFoundError:
+            write_state(state_path(partial), self._about, [])
+            stream = partial.open("xb")
+            _lock(stream, partial)
+            if self._resume:
+                LOGGER.info("there is no %s: starting with the first row", shown(partial))
+            return partial, stream
+        try:
+            _lock(stream, partial)
+            self._take_over(partial, stream)
+        except BaseException:
+            stream.close()
+            raise
+        return partial, stream
+
+    def _take_over(self, partial: Path, stream: IO[bytes]) -> None:
+        """Find out what may become of a file that is there."""
+        state = state_path(partial)
+        if self._resume:
+            theirs, marks = read_state(state)
+            check_about(shown(partial), theirs, self._about)
+            self._marks, self._hash = whole_marks(stream, marks)
+            if marks and not self._marks:
+                raise ConfigError(
+                    f"--resume: {shown(partial)} is not as it was written, from its first rows on; "
+                    "start again with --force instead of --resume"
+                )
+            return
+        if not self._force and (not state.exists() or read_state(state)[1]):
+            raise ConfigError(
+                f"{shown(partial)} holds rows of a run that did not get to its end: --resume goes "
+                "on with it, --force starts again"
+            )
+        write_state(state, self._about, [])
+        stream.truncate(0)
+
+
+def _lock(stream: IO[bytes], partial: Path) -> None:
+    """Hold the file as long as it is open: two runs would write over each other."""
+    if sys.platform == "win32":
+        return
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ConfigError(
+            f"{shown(partial)} is being written by another run; wait for it, or give another "
+            "--output"
+        ) from None
+    except OSError:  # a file system without locks
+        return
+
+
+def _forget(partial: Path) -> None:
+    state = state_path(partial)
+    for path in (state, spare(state)):
+        with suppress(OSError):
+            path.unlink()
