@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from molscore.api.resuming import Finished, can_be_kept, describe_run, is_finished, open_kept
-from molscore.bundle.reader import Bundle, load_bundle
+from molscore.bundle.reader import load_bundle
 from molscore.data.names import free_names
 from molscore.data.outputs import refuse_inputs
 from molscore.data.records import Record, TableOptions, TableReader
 from molscore.data.tables import TableWriter, open_table, open_writer
 from molscore.data.writers import OutputFormat, resolve_format
+from molscore.errors import ConfigError
 from molscore.predict.chunks import RowRange
 from molscore.predict.core import BATCH_SIZE
-from molscore.predict.engine import open_engine
 from molscore.predict.layout import OutputLayout, output_layout
+from molscore.predict.models import Models
 from molscore.predict.stream import Summary, predict_stream
 
 LOGGER: Final = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ Cell = str | float | int | None
 
 def predict_table(
     source: str | Path,
-    model: str | Path,
+    model: str | Path | Sequence[str | Path],
     output: str | Path = "-",
     *,
     table: TableOptions = _DEFAULT,
@@ -49,7 +50,8 @@ def predict_table(
 
     Args:
         source: a table, or "-" for stdin.
-        model: path of a `.molscore` file.
+        model: path of a `.molscore` file, or of several to predict with in one pass. See
+            `molscore.predict.models.Models` for the names of their targets.
         output: a file, whose suffix chooses the format, or "-" for stdout (csv).
         table: how to read `source`.
         output_format: overrides the suffix.
@@ -74,13 +76,17 @@ def predict_table(
         MolscoreError: when a worker dies or the output cannot be written.
     """
     rows = RowRange(skip, limit)
-    refuse_inputs(output, table=source, model=model)
+    paths = [model] if isinstance(model, str | Path) else list(model)
+    if not paths:
+        raise ConfigError("no model is given")
+    for path in paths:
+        refuse_inputs(output, table=source, model=path)
     keeps = can_be_kept(output, output_format, resume=resume)
-    bundle = load_bundle(model)
-    ready = open_engine(bundle, engine, device)  # refused, if it is, before a header is written
+    # Opened first: what is refused is so before a header is written.
+    models = Models.open([load_bundle(path) for path in paths], engine, device)
     with open_table(source, table) as reader:
         log_table(reader)
-        layout = output_layout(reader.columns, bundle.manifest.targets)
+        layout = output_layout(reader.columns, models.targets)
         _log_layout(layout)
         appended: list[str] = []
         if model_info or is_jsonl(output, output_format):
@@ -92,9 +98,8 @@ def predict_table(
         ) -> Summary:
             return predict_stream(
                 reader,
-                _Appending(writer, _model_cells(bundle)) if appended else writer,
-                bundle,
-                engine=ready,
+                _Appending(writer, _model_cells(models)) if appended else writer,
+                models,
                 workers=workers,
                 batch_size=batch_size,
                 rows=rows,
@@ -111,7 +116,7 @@ def predict_table(
                 reader,
                 columns,
                 rows,
-                model=[bundle.sha256],
+                model=[bundle.sha256 for bundle in models.bundles],
                 engine=engine,
                 device=device,
                 batch_size=batch_size,
@@ -176,8 +181,9 @@ class _Appending(TableWriter):
         self._writer.write([[*row, *self._cells] for row in rows])
 
 
-def _model_cells(bundle: Bundle) -> list[Cell]:
-    return [bundle.manifest.name, bundle.sha256]
+def _model_cells(models: Models) -> list[Cell]:
+    bundles = models.bundles
+    return [";".join(b.manifest.name for b in bundles), ";".join(b.sha256 for b in bundles)]
 
 
 def _log_layout(layout: OutputLayout) -> None:

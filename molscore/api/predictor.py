@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from molscore.bundle.manifest import Manifest
 from molscore.bundle.reader import Bundle, load_bundle
-from molscore.errors import InputError
+from molscore.errors import ConfigError, InputError
 from molscore.predict.chunks import cut
-from molscore.predict.engine import open_engine
 from molscore.predict.layout import output_layout
+from molscore.predict.models import Models
 from molscore.predict.stream import predict_chunks
 
 if TYPE_CHECKING:
@@ -17,36 +17,44 @@ if TYPE_CHECKING:
 
 
 class Predictor:
-    """A model ready to predict; made by `load`.
+    """A model, or several, ready to predict; made by `load`.
 
     Args:
-        bundle: the checked model.
+        bundles: the checked models.
         engine: `onnx` or `torch`.
         device: of the torch engine.
         workers: processes for long lists; 1 stays in this process, 0 takes the CPUs.
 
     Raises:
-        ConfigError: when the engine or the device cannot be used here.
+        ConfigError: when the engine or the device cannot be used here, or the models not be
+            told apart.
     """
 
-    def __init__(self, bundle: Bundle, *, engine: str, device: str, workers: int) -> None:
-        self._bundle = bundle
+    def __init__(
+        self, bundles: Sequence[Bundle], *, engine: str, device: str, workers: int
+    ) -> None:
         self._workers = workers
-        self._engine = open_engine(bundle, engine, device)
+        self._models = Models.open(bundles, engine, device)
+
+    @property
+    def manifests(self) -> tuple[Manifest, ...]:
+        """What each model says about itself: targets, units, training data, metrics."""
+        return tuple(bundle.manifest for bundle in self._models.bundles)
 
     @property
     def manifest(self) -> Manifest:
-        """What the model says about itself: targets, units, training data, metrics."""
-        return self._bundle.manifest
+        """What the model says about itself; of several, the first."""
+        return self.manifests[0]
 
     @property
     def model_id(self) -> str:
-        """The first 12 hex digits of the model file's SHA-256."""
-        return self._bundle.model_id
+        """The first 12 hex digits of the model file's SHA-256; of several, with + between."""
+        return "+".join(bundle.model_id for bundle in self._models.bundles)
 
     def __repr__(self) -> str:
-        names = ", ".join(target.name for target in self.manifest.targets)
-        return f"Predictor({self.manifest.name!r}, targets: {names}, id {self.model_id})"
+        models = " + ".join(repr(manifest.name) for manifest in self.manifests)
+        names = ", ".join(target.name for target in self._models.targets)
+        return f"Predictor({models}, targets: {names}, id {self.model_id})"
 
     def predict(self, smiles: "str | Sequence[str] | pd.Series[Any]") -> "pd.DataFrame":
         """Predict molecules.
@@ -67,15 +75,11 @@ class Predictor:
         import pandas as pd  # noqa: PLC0415 (0.6 s, and the command line does not need it)
 
         texts = _as_texts([smiles] if isinstance(smiles, str) else smiles)
-        targets = self.manifest.targets
+        targets = self._models.targets
         frame = pd.DataFrame(
             {"smiles": texts}, index=smiles.index if isinstance(smiles, pd.Series) else None
         )
-        results = list(
-            predict_chunks(
-                cut(iter(texts)), self._bundle, engine=self._engine, workers=self._workers
-            )
-        )
+        results = list(predict_chunks(cut(iter(texts)), self._models, workers=self._workers))
         columns = output_layout(["smiles"], targets).columns[1:]
         for t in range(len(targets)):
             frame[columns[2 * t]] = [float(v) for r in results for v in r.values[:, t]]
@@ -86,12 +90,17 @@ class Predictor:
 
 
 def load(
-    model: str | Path, *, engine: str = "onnx", device: str = "auto", workers: int = 1
+    model: str | Path | Sequence[str | Path],
+    *,
+    engine: str = "onnx",
+    device: str = "auto",
+    workers: int = 1,
 ) -> Predictor:
-    """Load a model.
+    """Load a model, or several that predict in one pass over the molecules.
 
     Args:
-        model: path of a `.molscore` file.
+        model: path of a `.molscore` file, or of several. A target name that several models
+            have is followed by the name of the model's file: `pred_logS_old`, `pred_logS_new`.
         engine: `onnx` (the default; never imports torch) or `torch`.
         device: of the torch engine: `auto`, `cpu`, `cuda` or `mps`.
         workers: processes for long lists; 1 stays in this process, 0 takes the CPUs.
@@ -100,7 +109,11 @@ def load(
         BundleError: when the file is missing, damaged, too new or not to be trusted.
         ConfigError: when the engine or the device cannot be used here.
     """
-    return Predictor(load_bundle(model), engine=engine, device=device, workers=workers)
+    paths = [model] if isinstance(model, str | Path) else list(model)
+    if not paths:
+        raise ConfigError("no model is given")
+    bundles = [load_bundle(path) for path in paths]
+    return Predictor(bundles, engine=engine, device=device, workers=workers)
 
 
 def _as_texts(values: "Sequence[str] | pd.Series[Any]") -> list[str]:

@@ -1,5 +1,6 @@
 """`molscore predict`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,6 @@ from molscore.cli.options import (
     DeviceOption,
     EngineOption,
     ForceOption,
-    ModelOption,
     OutputFormatOption,
     OutputOption,
     StrictOption,
@@ -26,7 +26,15 @@ from molscore.data.records import TableOptions
 def predict(
     file: TableArgument,
     *,
-    model: ModelOption,
+    model: Annotated[
+        list[Path],
+        typer.Option(
+            "--model",
+            metavar="BUNDLE",
+            readable=False,
+            help="Model to use, a .molscore file; give it again for several in one pass.",
+        ),
+    ],
     output: OutputOption = "-",
     output_format: OutputFormatOption = "auto",
     model_info: Annotated[

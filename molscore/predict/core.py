@@ -6,7 +6,7 @@ within a chunk by size, and a molecule that makes the engine fail is separated f
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from molscore.bundle.summary import Floats, combine, to_reported
 from molscore.chem.graph import featurize_many
 from molscore.chem.packed import PackedGraphs
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles
+from molscore.chem.policy import ChemPolicy
 from molscore.data.targets import Target
 from molscore.errors import MolscoreError
 from molscore.predict.engine import Engine, Outputs
@@ -52,6 +53,24 @@ class ChunkResult:
         return len(self.status)
 
 
+class ReadChunk(NamedTuple):
+    """Consecutive rows as molecules, read under one policy.
+
+    Attributes:
+        status: one per row, `ok` where there is a molecule.
+        error: the reason in words, "" for `ok`.
+        molecules: row within the chunk, molecule.
+        packed: the graphs of `molecules`.
+        descriptors: names -> raw descriptors of `molecules`, filled in when first needed.
+    """
+
+    status: list[RowStatus]
+    error: list[str]
+    molecules: list[tuple[int, Molecule]]
+    packed: PackedGraphs
+    descriptors: dict[tuple[str, ...], NDArray[np.float64]]
+
+
 def predict_chunk(
     smiles: Sequence[str],
     first_row: int,
@@ -69,70 +88,85 @@ def predict_chunk(
         engine: the same model, ready to run.
         batch_size: most molecules per run.
     """
-    n, n_targets = len(smiles), bundle.manifest.n_targets
+    read = read_chunk(smiles, first_row, bundle.manifest.policy)
+    return predict_read(read, bundle, engine, batch_size=batch_size)
+
+
+def read_chunk(smiles: Sequence[str], first_row: int, policy: ChemPolicy) -> ReadChunk:
+    """Parse and featurise consecutive rows; see `predict_chunk`."""
+    status: list[RowStatus] = ["ok"] * len(smiles)
+    error = [""] * len(smiles)
+    molecules: list[tuple[int, Molecule]] = []
+    for index, text in enumerate(smiles):
+        parsed = _read(text, first_row + index, policy)
+        if isinstance(parsed, ParseFailure):
+            status[index] = parsed.status
+            error[index] = parsed.reason
+        elif isinstance(parsed, str):
+            status[index] = "failed"
+            error[index] = parsed
+        else:
+            molecules.append((index, parsed))
+    molecules, packed = _featurize(molecules, status, error)
+    return ReadChunk(status, error, molecules, packed, {})
+
+
+def predict_read(
+    read: ReadChunk, bundle: Bundle, engine: Engine, *, batch_size: int = BATCH_SIZE
+) -> ChunkResult:
+    """Predict rows that were read under the policy of `bundle`; see `predict_chunk`."""
+    n, n_targets = len(read.status), bundle.manifest.n_targets
     result = ChunkResult(
         values=np.full((n, n_targets), np.nan),
         sd=np.full((n, n_targets), np.nan),
-        status=["ok"] * n,
-        error=[""] * n,
+        status=list(read.status),
+        error=list(read.error),
     )
-    molecules: list[tuple[int, Molecule]] = []
-    for index, text in enumerate(smiles):
-        parsed = _read(text, first_row + index, bundle)
-        if isinstance(parsed, ParseFailure):
-            result.status[index] = parsed.status
-            result.error[index] = parsed.reason
-        elif isinstance(parsed, str):
-            result.status[index] = "failed"
-            result.error[index] = parsed
-        else:
-            molecules.append((index, parsed))
-    molecules, packed = _featurize(molecules, result)
-    if molecules:
-        _predict_molecules(molecules, packed, bundle, engine, batch_size, result)
+    if read.molecules:
+        _predict_molecules(read, bundle, engine, batch_size, result)
     return result
 
 
-def _read(text: str, row: int, bundle: Bundle) -> Molecule | ParseFailure | str:
+def _read(text: str, row: int, policy: ChemPolicy) -> Molecule | ParseFailure | str:
     """Return a molecule, why there is none, or the words of an unforeseen error."""
     try:
-        return parse_smiles(text, bundle.manifest.policy, row)
+        return parse_smiles(text, policy, row)
     except Exception as error:  # noqa: BLE001 (one odd molecule must not stop the table)
         return _unreadable(error)
 
 
 def _featurize(
-    molecules: list[tuple[int, Molecule]], result: ChunkResult
+    molecules: list[tuple[int, Molecule]], status: list[RowStatus], error: list[str]
 ) -> tuple[list[tuple[int, Molecule]], PackedGraphs]:
     """Featurise all molecules at once; where that fails, one by one to find the culprit.
 
     Returns:
-        The molecules that have a graph, and their graphs; `result` says why the others have none.
+        The molecules that have a graph, and their graphs; `status` and `error` of their rows say
+        why the others have none.
     """
     try:
         return molecules, featurize_many([molecule for _, molecule in molecules])
-    except Exception as error:  # noqa: BLE001 (one odd molecule must not stop the table)
+    except Exception as problem:  # noqa: BLE001 (one odd molecule must not stop the table)
         if len(molecules) == 1:
             index = molecules[0][0]
-            result.status[index], result.error[index] = "failed", _unreadable(error)
+            status[index], error[index] = "failed", _unreadable(problem)
             return [], PackedGraphs.pack([])
-    parts = [_featurize([molecule], result) for molecule in molecules]
+    parts = [_featurize([molecule], status, error) for molecule in molecules]
     return [m for kept, _ in parts for m in kept], PackedGraphs.concatenate([g for _, g in parts])
 
 
 def _predict_molecules(
-    molecules: list[tuple[int, Molecule]],
-    packed: PackedGraphs,
+    read: ReadChunk,
     bundle: Bundle,
     engine: Engine,
     batch_size: int,
     result: ChunkResult,
 ) -> None:
     """Fill in the rows of `result` that have a molecule."""
-    descriptors = _descriptors([molecule for _, molecule in molecules], bundle)
-    for batch in _batches(np.diff(packed.atom_ptr), batch_size):
-        for part, outputs in _run(engine, packed, descriptors, batch):
-            rows = [molecules[i][0] for i in part]
+    descriptors = _descriptors(read, bundle)
+    for batch in _batches(np.diff(read.packed.atom_ptr), batch_size):
+        for part, outputs in _run(engine, read.packed, descriptors, batch):
+            rows = [read.molecules[i][0] for i in part]
             if isinstance(outputs, str):
                 for row in rows:
                     result.status[row], result.error[row] = "failed", outputs
@@ -140,7 +174,7 @@ def _predict_molecules(
                 _report(outputs, rows, bundle.manifest.targets, result)
 
 
-def _descriptors(molecules: list[Molecule], bundle: Bundle) -> NDArray[np.float32] | None:
+def _descriptors(read: ReadChunk, bundle: Bundle) -> NDArray[np.float32] | None:
     """Return descriptors scaled for each expert, float32 [n_experts, n, n_descriptors], or None."""
     manifest = bundle.manifest
     if not manifest.descriptor_names:
@@ -148,7 +182,11 @@ def _descriptors(molecules: list[Molecule], bundle: Bundle) -> NDArray[np.float3
     # Here, because RDKit's descriptor modules cost start-up and most models take none.
     from molscore.chem.descriptors import compute_descriptors  # noqa: PLC0415
 
-    raw = compute_descriptors(molecules, manifest.descriptor_names)
+    names = manifest.descriptor_names
+    if names not in read.descriptors:
+        molecules = [molecule for _, molecule in read.molecules]
+        read.descriptors[names] = compute_descriptors(molecules, names)
+    raw = read.descriptors[names]
     return np.stack([bundle.scaler(i).transform(raw) for i in range(manifest.n_experts)])
 
 

@@ -19,10 +19,10 @@ from typing import Final, Self
 
 import numpy as np
 
-from molscore.bundle.reader import Bundle
 from molscore.errors import BundleError, MolscoreError
 from molscore.interrupts import deaf_children
 from molscore.predict.core import ChunkResult
+from molscore.predict.models import Models
 from molscore.predict.worker import Message, Setup, Task, receive, send
 
 CHUNKS_PER_WORKER: Final = 2
@@ -40,7 +40,7 @@ class WorkerPool:
     """A fixed number of worker processes; a context manager.
 
     Args:
-        bundle: the model; workers read its file again and check that it is the same.
+        models: workers read their files again and check that they are the same.
         n_workers: processes, at least 1.
         batch_size: most molecules per run.
 
@@ -48,9 +48,10 @@ class WorkerPool:
     chunks in work.
     """
 
-    def __init__(self, bundle: Bundle, n_workers: int, batch_size: int) -> None:
+    def __init__(self, models: Models, n_workers: int, batch_size: int) -> None:
         self.n_workers = n_workers
-        self._setup = Setup(str(bundle.path), bundle.sha256, batch_size)
+        files = [[str(bundle.path), bundle.sha256] for bundle in models.bundles]
+        self._setup = Setup(files, batch_size)
         self._tasks: queue.SimpleQueue[tuple[int, Task] | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[int, ChunkResult | MolscoreError]] = (
             queue.SimpleQueue()

@@ -16,9 +16,9 @@ from molscore.data.records import Record, TableReader
 from molscore.data.writers import TableWriter
 from molscore.errors import ConfigError
 from molscore.predict.chunks import ALL_ROWS, CHUNK_ROWS, RowRange, cut_records
-from molscore.predict.core import BATCH_SIZE, ChunkResult, predict_chunk
-from molscore.predict.engine import Engine, OnnxEngine, open_engine
+from molscore.predict.core import BATCH_SIZE, ChunkResult
 from molscore.predict.layout import output_layout
+from molscore.predict.models import Models
 from molscore.predict.pool import WorkerPool
 from molscore.predict.worker import Task
 
@@ -66,9 +66,9 @@ class Summary:
 def predict_stream(
     reader: TableReader,
     writer: TableWriter,
-    bundle: Bundle,
+    model: Bundle | Models,
     *,
-    engine: str | Engine = "onnx",
+    engine: str = "onnx",
     device: str = "auto",
     workers: int = 0,
     chunk_rows: int = CHUNK_ROWS,
@@ -82,9 +82,10 @@ def predict_stream(
 
     Args:
         reader: the table, from its first row or any chunk border on.
-        writer: opened with the columns of `output_layout(reader.columns, targets)`.
-        bundle: the model.
-        engine: `onnx` or `torch`, or one that is open already.
+        writer: opened with the columns of `output_layout(reader.columns, targets)`, for the
+            targets of `Models`.
+        model: one, or several in one pass.
+        engine: `onnx` or `torch`, of a `Bundle`; `Models` are open already.
         device: of the torch engine.
         workers: processes; 0 takes one per available CPU, 1 stays in this process. The torch
             engine always stays in this process.
@@ -100,7 +101,8 @@ def predict_stream(
         BundleError: when the model cannot be run.
         MolscoreError: when a worker dies.
     """
-    layout = output_layout(reader.columns, bundle.manifest.targets)
+    models = _opened(model, engine, device)
+    layout = output_layout(reader.columns, models.targets)
     summary = summary or Summary()
     waiting: deque[list[Record]] = deque()
 
@@ -110,9 +112,7 @@ def predict_stream(
             smiles = ["" if r.problem else r.fields[reader.smiles_index] for r in chunk]
             yield Task(chunk[0].row, smiles)
 
-    results = predict_tasks(
-        tasks(), bundle, engine=engine, device=device, workers=workers, batch_size=batch_size
-    )
+    results = predict_tasks(tasks(), models, workers, batch_size)
     with closing(results):  # whatever happens to the writer, the workers end now
         for whole in results:
             chunk = waiting.popleft()
@@ -132,32 +132,19 @@ def predict_stream(
 
 def predict_chunks(
     chunks: Iterable[list[str]],
-    bundle: Bundle,
+    model: Bundle | Models,
     *,
-    engine: str | Engine = "onnx",
+    engine: str = "onnx",
     device: str = "auto",
     workers: int = 0,
     batch_size: int = BATCH_SIZE,
 ) -> Generator[ChunkResult, None, None]:
     """Yield one result per chunk of SMILES, in order; see `predict_stream` for the arguments."""
-    return predict_tasks(
-        _numbered(chunks),
-        bundle,
-        engine=engine,
-        device=device,
-        workers=workers,
-        batch_size=batch_size,
-    )
+    return predict_tasks(_numbered(chunks), _opened(model, engine, device), workers, batch_size)
 
 
 def predict_tasks(
-    tasks: Iterator[Task],
-    bundle: Bundle,
-    *,
-    engine: str | Engine,
-    device: str,
-    workers: int,
-    batch_size: int,
+    tasks: Iterator[Task], models: Models, workers: int, batch_size: int
 ) -> Generator[ChunkResult, None, None]:
     """Yield one result per chunk, in order; see `predict_stream` for the arguments.
 
@@ -168,20 +155,22 @@ def predict_tasks(
         raise ConfigError(f"workers must be 0 (one per CPU) or more, got {workers}")
     if batch_size < 1:
         raise ConfigError(f"batch_size must be at least 1, got {batch_size}")
-    ready = open_engine(bundle, engine, device) if isinstance(engine, str) else engine
-    alone = bundle.path is None or not isinstance(ready, OnnxEngine)
-    n_workers = 1 if alone else workers or available_cpus()
+    n_workers = (workers or available_cpus()) if models.can_be_sent else 1
     first = list(islice(tasks, 1))
-    yield from _serial(first, bundle, ready, batch_size)
+    yield from _serial(first, models, batch_size)
     if n_workers > 1:
         few = SERIAL_ROWS - _n_rows(first)
         ahead = _read_ahead(tasks, few)
         if _n_rows(ahead) > few:
-            with WorkerPool(bundle, n_workers, batch_size) as pool:
+            with WorkerPool(models, n_workers, batch_size) as pool:
                 yield from pool.predict(chain(ahead, tasks))
             return
         tasks = chain(ahead, tasks)
-    yield from _serial(tasks, bundle, ready, batch_size)
+    yield from _serial(tasks, models, batch_size)
+
+
+def _opened(model: Bundle | Models, engine: str, device: str) -> Models:
+    return model if isinstance(model, Models) else Models.open([model], engine, device)
 
 
 def _numbered(chunks: Iterable[list[str]]) -> Iterator[Task]:
@@ -206,11 +195,9 @@ def _read_ahead(tasks: Iterator[Task], n_rows: int) -> list[Task]:
     return ahead
 
 
-def _serial(
-    tasks: Iterable[Task], bundle: Bundle, engine: Engine, batch_size: int
-) -> Iterator[ChunkResult]:
+def _serial(tasks: Iterable[Task], models: Models, batch_size: int) -> Iterator[ChunkResult]:
     for task in tasks:
-        yield predict_chunk(task.smiles, task.first_row, bundle, engine, batch_size=batch_size)
+        yield models.predict(task, batch_size)
 
 
 def _part(result: ChunkResult, part: slice) -> ChunkResult:

@@ -20,10 +20,9 @@ _LENGTH_BYTES = 8
 
 
 class Setup(NamedTuple):
-    """The first message: which model, and how to run it."""
+    """The first message: which models, as [path, SHA-256] each, and how to run them."""
 
-    path: str
-    sha256: str
+    models: list[list[str]]
     batch_size: int
 
 
@@ -92,18 +91,18 @@ def _prepare(setup: Setup) -> Callable[[Task], Message]:
     # Imported here, so that a failing import is an answer too.
     from molscore.bundle.reader import load_bundle  # noqa: PLC0415
     from molscore.errors import BundleError  # noqa: PLC0415
-    from molscore.predict.core import predict_chunk  # noqa: PLC0415
-    from molscore.predict.engine import OnnxEngine  # noqa: PLC0415
+    from molscore.predict.models import Models  # noqa: PLC0415
 
-    bundle = load_bundle(setup.path)
-    if bundle.sha256 != setup.sha256:
-        raise BundleError(f"{setup.path} was replaced while it was in use")
-    engine = OnnxEngine(bundle)
+    bundles = []
+    for path, sha256 in setup.models:
+        bundle = load_bundle(path)
+        if bundle.sha256 != sha256:
+            raise BundleError(f"{path} was replaced while it was in use")
+        bundles.append(bundle)
+    models = Models.open(bundles)
 
     def predict(task: Task) -> Message:
-        result = predict_chunk(
-            task.smiles, task.first_row, bundle, engine, batch_size=setup.batch_size
-        )
+        result = models.predict(task, setup.batch_size)
         return {
             "values": result.values.tolist(),
             "sd": result.sd.tolist(),

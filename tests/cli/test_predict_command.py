@@ -204,6 +204,30 @@ class TestOutput:
         assert "column smiles" in err
 
 
+class TestSeveralModels:
+    def test_columns_of_each(self, invoke, predict, model, two_targets, tmp_path: Path) -> None:
+        result = predict("CCO\nC1CC\n", "--model", str(two_targets))
+        assert result.code == 0
+        assert result.out.splitlines()[0] == (
+            "smiles,pred_y_hand,pred_y_hand_sd,pred_y_two,pred_y_two_sd,pred_toxic,pred_toxic_sd,"
+            "status,error"
+        )
+        assert result.rows[1] == "C1CC,,,,,,,invalid_smiles,unclosed ring"
+        for one, name in ((model, "pred_y_hand"), (two_targets, "pred_y_two")):
+            alone = table(invoke("predict", tmp_path / "input.smi", "--model", one).out)
+            assert table(result.out)[0][name] == alone[0]["pred_y"]
+
+    def test_the_same_twice(self, predict, model) -> None:
+        result = predict("CCO\n", "--model", str(model))
+        assert (result.code, result.out) == (2, "")
+        assert "are the same model" in result.err
+
+    def test_own_output_can_be_predicted_again(self, predict, two_targets) -> None:
+        first = predict("CCO\n", "--model", str(two_targets))
+        again = predict(first.out, "--model", str(two_targets), name="again.csv")
+        assert again.out == first.out
+
+
 class TestPartOfATable:
     CONTENT = "smiles,id\n" + "".join(
         f"{'bad!' if i == 90 else 'C' * (i % 7 + 1)},{i}\n" for i in range(100)
