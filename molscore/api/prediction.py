@@ -1,7 +1,7 @@
 """Predict a table from a file or stdin to a file or stdout."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from molscore.predict.chunks import RowRange
 from molscore.predict.core import BATCH_SIZE
 from molscore.predict.layout import OutputLayout, output_layout
 from molscore.predict.models import Models
-from molscore.predict.stream import Summary, predict_stream
+from molscore.predict.stream import Progress, Summary, predict_stream
 
 LOGGER: Final = logging.getLogger(__name__)
 _DEFAULT: Final = TableOptions()
@@ -42,7 +42,7 @@ def predict_table(
     limit: int | None = None,
     force: bool = False,
     resume: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Summary:
     """Predict the rows of a table; they are neither lost, added nor moved.
 
@@ -64,7 +64,7 @@ def predict_table(
         limit: most rows to predict after those; None takes all.
         force: replace an existing output file.
         resume: go on with the output that a run left half-written (csv, tsv, jsonl).
-        progress: told the number of rows done.
+        progress: told the number of rows done and an estimate of all, None where there is none.
 
     Returns:
         Counts, and the first failed rows.

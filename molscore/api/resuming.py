@@ -168,8 +168,7 @@ class Finished:
         ) as writer:
             predict(again, writer, few)
         deque(records, maxlen=0)
-        part = rows.part(0, n_rows)
-        return self._check(head.getvalue(), max(0, part.stop - part.start))
+        return self._check(head.getvalue(), rows.count(n_rows) or 0)
 
     def _check(self, head: bytes, n_rows: int) -> Summary:
         with self._open() as file:

@@ -71,7 +71,8 @@ app.command(
     epilog="""\b
 Examples:
   molscore predict smiles.txt --model esol.molscore > predictions.csv
-  echo CCO | molscore predict - --model esol.molscore"""
+  echo CCO | molscore predict - --model esol.molscore
+  molscore predict big.smi.gz --model esol.molscore --output big.csv.gz --resume"""
 )(predict)
 app.command(
     epilog="""\b

@@ -73,11 +73,14 @@ def predict(
     One row out for each row in, in the same order: the input columns untouched, then
     pred_TARGET and pred_TARGET_sd (the spread of the experts), then status and error. A row
     that cannot be predicted keeps its place, with the reason.
+
+    A run that is stopped keeps what it has written beside the output, in FILE.partial, and the
+    same command with --resume goes on there.
     """
     from molscore.api.prediction import predict_table  # noqa: PLC0415 (start-up of --help)
 
     reports.announce_terminal(file)
-    with progress_bar("predicting", output=output) as progress:
+    with progress_bar("predicting", output=output, unit="rows") as progress:
         summary = predict_table(
             file,
             model,

@@ -16,12 +16,15 @@ class ProgressCallback(Protocol):
 
 
 @contextlib.contextmanager
-def progress_bar(label: str, *, output: str | None = None) -> Iterator[ProgressCallback | None]:
+def progress_bar(
+    label: str, *, output: str | None = None, unit: str | None = None
+) -> Iterator[ProgressCallback | None]:
     """Show a one-line bar on stderr while the block runs.
 
     Args:
         label: plain text in front of the bar.
         output: where data goes; rows that scroll over the same terminal are progress enough.
+        unit: of what is done; how much of it is done in a second is then shown too.
 
     Yields:
         A callback for (done, total), or None where a bar has no place: stderr is not a
@@ -36,15 +39,26 @@ def progress_bar(label: str, *, output: str | None = None) -> Iterator[ProgressC
         BarColumn,
         MofNCompleteColumn,
         Progress,
+        ProgressColumn,
+        Task,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text  # noqa: PLC0415
+
+    class Rate(ProgressColumn):
+        """Units a second over the last half minute."""
+
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text(f"{speed:,.0f} {unit}/s" if speed else "")
 
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
+        *([Rate()] if unit else []),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=Console(file=sys.stderr),
@@ -54,9 +68,15 @@ def progress_bar(label: str, *, output: str | None = None) -> Iterator[ProgressC
         redirect_stderr=False,
     )
     task = bar.add_task(label, total=None)
+    told = False
 
     def advance(done: int, total: int | None = None, /) -> None:
+        nonlocal told
+        if not told and unit:
+            # What an earlier run did, or the start of this one, tells nothing of its speed.
+            bar.reset(task, completed=done, total=total)
         bar.update(task, completed=done, total=total)
+        told = True
 
     logs.state.bar = True
     try:

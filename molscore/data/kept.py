@@ -165,6 +165,8 @@ class KeptOutput(Output):
             return
         with suppress(OSError, ValueError):  # a full disk, once more
             self._stream.close()
+        with suppress(OSError):  # stopped while it was written
+            spare(state_path(self._partial)).unlink(missing_ok=True)
         if self._ready:  # else why it cannot be gone on with has been said
             LOGGER.info(
                 "%s keeps %s rows; the same command with --resume goes on",

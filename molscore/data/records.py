@@ -136,6 +136,7 @@ class TableReader:
         info: TableInfo,
         records: Iterator[Record],
         close: Callable[[], None],
+        share_read: Callable[[], float | None] = lambda: None,
     ) -> None:
         self.name: Final = name
         self.columns: Final = columns
@@ -143,6 +144,15 @@ class TableReader:
         self.info: Final = info
         self._records = records
         self._close = close
+        self._share_read = share_read
+
+    def estimate_rows(self, n_read: int) -> int | None:
+        """Return how many rows there may be, by the share of the file that `n_read` rows took.
+
+        None where the size of the file is not known.
+        """
+        share = self._share_read()
+        return round(n_read / share) if share else None
 
     def __iter__(self) -> Iterator[Record]:
         return self._records

@@ -57,6 +57,7 @@ class RowSet:
     info: TableInfo
     close: Callable[[], None]
     smiles_index: int | None = None
+    share_read: Callable[[], float | None] = lambda: None
 
 
 def open_rows(path: str | Path, options: TableOptions) -> RowSet:
@@ -74,9 +75,11 @@ def open_rows(path: str | Path, options: TableOptions) -> RowSet:
     try:
         file_format = _detect_format(source, options)
         _check_options(options, file_format)
-        if file_format in _TEXT_FORMATS:
-            return _open_text(source, options)
-        return _opener(file_format)(source, options)
+        opener = _open_text if file_format in _TEXT_FORMATS else _opener(file_format)
+        rows = opener(source, options)
+        if file_format not in {"xlsx", "parquet"}:  # those are read from all ends
+            rows.share_read = source.share_read
+        return rows
     except BaseException:
         source.close()
         raise

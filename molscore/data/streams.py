@@ -3,7 +3,9 @@
 import codecs
 import gzip
 import io
+import os
 import re
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -12,10 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, cast
 
+from molscore.data.prefixed import HEAD_BYTES, Prefixed
 from molscore.errors import InputError
-
-# Detection looks at this many bytes at most, of stdin too.
-HEAD_BYTES: Final = 1 << 18
 
 _REFUSED: Final = (
     (b"BZh", "compressed with bzip2"),
@@ -62,31 +62,6 @@ _NOT_CP1252: Final = frozenset({0x81, 0x8D, 0x8F, 0x90, 0x9D})
 codecs.register_error(_FALLBACK, _decode_as_cp1252)
 
 
-class _Prefixed(io.RawIOBase):
-    """A byte stream with the bytes that were looked at put back in front."""
-
-    def __init__(self, head: bytes, rest: io.BufferedIOBase) -> None:
-        self._head = memoryview(head)
-        self._rest = rest
-        # A short head is the whole stream. An end is not asked for twice: on a terminal the
-        # user would have to type Ctrl-D again.
-        self._ended = len(head) < HEAD_BYTES
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data: bytes | memoryview = self._head[: len(buffer)]
-        if data:
-            self._head = self._head[len(data) :]
-        elif not self._ended:
-            # What is there, rather than a full buffer: a slow pipe is passed on as it comes.
-            data = self._rest.read1(len(buffer))
-            self._ended = not data
-        buffer[: len(data)] = data
-        return len(data)
-
-
 @dataclass
 class ByteSource:
     """An opened table before its format is known.
@@ -99,6 +74,8 @@ class ByteSource:
         stream: the whole content, decompressed, from the start.
         compression: "gzip" or None.
         close: closes what is open (stdin stays open).
+        share_read: returns how much of the file has been taken from `stream`, from 0 to 1; None
+            where its size is not known (a pipe).
     """
 
     name: str
@@ -108,6 +85,7 @@ class ByteSource:
     stream: IO[bytes]
     compression: str | None
     close: Callable[[], None]
+    share_read: Callable[[], float | None]
 
 
 def open_source(path: str | Path) -> ByteSource:
@@ -136,13 +114,13 @@ def _look(
 ) -> ByteSource:
     with reading(name):
         head = raw.read(HEAD_BYTES)
-        stream: IO[bytes] = io.BufferedReader(_Prefixed(head, raw), HEAD_BYTES)
-        compression = None
+        stream: IO[bytes] = io.BufferedReader(Prefixed(head, raw), HEAD_BYTES)
+        compression, packed, unpacked = None, stream, None
         if head.startswith(b"\x1f\x8b"):
             compression = "gzip"
-            unpacked: io.BufferedIOBase = gzip.GzipFile(fileobj=stream, mode="rb")
+            unpacked = gzip.GzipFile(fileobj=stream, mode="rb")
             head = unpacked.read(HEAD_BYTES)
-            stream = io.BufferedReader(_Prefixed(head, unpacked), HEAD_BYTES)
+            stream = io.BufferedReader(Prefixed(head, unpacked), HEAD_BYTES)
     for magic, what in _REFUSED:
         if head.startswith(magic):
             raise InputError(f"{name} is {what}, which molscore does not read")
@@ -153,7 +131,29 @@ def _look(
     if not head:
         inside = " once unpacked" if compression else ""
         raise InputError(f"{name} is empty{inside}")
-    return ByteSource(name, path, head, len(head) < HEAD_BYTES, stream, compression, close)
+    size = _file_size(raw)
+
+    def share_read() -> float | None:
+        if not size:
+            return None
+        share = packed.tell() / size
+        if unpacked is not None:
+            # Of what is unpacked, a part waits in buffers.
+            share *= stream.tell() / max(1, unpacked.tell())
+        return min(1.0, share)
+
+    return ByteSource(
+        name, path, head, len(head) < HEAD_BYTES, stream, compression, close, share_read
+    )
+
+
+def _file_size(raw: io.BufferedIOBase) -> int | None:
+    """Return the bytes of a plain file; None for a pipe or a terminal."""
+    try:
+        status = os.fstat(raw.fileno())
+    except (OSError, ValueError):  # a stand-in for stdin
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def seekable(source: ByteSource) -> IO[bytes]:

@@ -84,4 +84,5 @@ def _as_reader(rows: RowSet, options: TableOptions) -> TableReader:
         info=TableInfo(**{**vars(rows.info), "smiles_found_by": how, "notes": notes}),
         records=rows.records,
         close=rows.close,
+        share_read=rows.share_read,
     )

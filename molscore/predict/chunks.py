@@ -49,6 +49,12 @@ class RowRange:
         end = n if self.limit is None else min(n, self.skip + self.limit - first)
         return slice(max(0, self.skip - first), max(0, end))
 
+    def count(self, n: int | None) -> int | None:
+        """Return how many of a table's `n` rows are wanted; None where that is not known."""
+        if n is None:
+            return self.limit
+        return len(range(n)[self.part(0, n)])
+
 
 ALL_ROWS: Final = RowRange()
 

@@ -30,6 +30,10 @@ MAX_FAILURES: Final = 20
 Cell = str | float | int | None
 
 
+Progress = Callable[[int, int | None], None]
+"""Told the rows done, and how many there are: an estimate, None where nothing is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A row without a prediction: where it stands and why."""
@@ -76,7 +80,7 @@ def predict_stream(
     rows: RowRange = ALL_ROWS,
     summary: Summary | None = None,
     written: Callable[[list[Record], Summary], None] | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Summary:
     """Predict a table.
 
@@ -94,7 +98,8 @@ def predict_stream(
         rows: those to predict; the others are neither written nor counted.
         summary: of the rows that an earlier run has written, to be added to.
         written: called with the records of each chunk once its rows are out.
-        progress: called with the rows done, after each chunk.
+        progress: told how far it is, after each chunk; also before the first, if an earlier
+            run has written rows.
 
     Raises:
         ConfigError: on options that cannot be used.
@@ -105,13 +110,18 @@ def predict_stream(
     layout = output_layout(reader.columns, models.targets)
     summary = summary or Summary()
     waiting: deque[list[Record]] = deque()
+    n_pulled = 0
 
     def tasks() -> Iterator[Task]:
         for chunk in cut_records(iter(reader), rows, chunk_rows):
+            nonlocal n_pulled
+            n_pulled = chunk[-1].row + 1
             waiting.append(chunk)
             smiles = ["" if r.problem else r.fields[reader.smiles_index] for r in chunk]
             yield Task(chunk[0].row, smiles)
 
+    if progress is not None and summary.n_read:
+        progress(summary.n_read, None)
     results = predict_tasks(tasks(), models, workers, batch_size)
     with closing(results):  # whatever happens to the writer, the workers end now
         for whole in results:
@@ -126,7 +136,7 @@ def predict_stream(
             if written is not None:
                 written(records, summary)
             if progress is not None:
-                progress(summary.n_read)
+                progress(summary.n_read, rows.count(reader.estimate_rows(n_pulled)))
     return summary
 
 

@@ -149,6 +149,16 @@ class TestTerminal:
         assert b"\x1b[3" not in shown  # no colour
         assert "predicting" not in run_process(*arguments).err
 
+    @pytest.mark.parametrize("color", [True, False])
+    def test_rate_and_time_left(self, start, model, some, tmp_path: Path, color: bool) -> None:
+        arguments = ["predict", some, "--model", model, "--output", tmp_path / "o.csv"]
+        env = {"COLUMNS": "120", "TERM": "xterm"} | ({} if color else {"NO_COLOR": "1"})
+        shown, code = read_terminal(start, arguments, env)
+        assert code == 0
+        assert b" rows/s" in shown
+        assert b"/5000 " in shown
+        assert (b"\x1b[3" in shown) == color
+
     def test_waiting_for_a_terminal_says_so(self, start, model) -> None:
         master, slave = pty.openpty()
         process = start("predict", "-", "--model", model, stdin=slave)

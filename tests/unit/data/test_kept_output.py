@@ -143,6 +143,20 @@ def test_an_interruption_before_the_first_mark_leaves_nothing(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
+def test_stopped_while_the_state_is_written(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(self: Path, target: Path) -> None:
+        raise Killed
+
+    state = state_path(partial_path(half)).read_bytes()
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(Path, "replace", stop)
+        write(half, resume=True)
+    assert state_path(partial_path(half)).read_bytes() == state
+    assert len(list(half.parent.iterdir())) == 2
+    write(half, resume=True)
+    assert [p.name for p in half.parent.iterdir()] == ["o.csv"]
+
+
 def test_a_kill_before_the_first_mark_is_in_nobodys_way(tmp_path: Path) -> None:
     path = tmp_path / "o.csv"
     KeptOutput(path, ABOUT, force=False, resume=False)._stream.close()  # as if killed

@@ -133,9 +133,35 @@ def test_only_the_first_failures_are_kept_but_all_are_counted(bundle: Bundle) ->
 
 
 def test_progress_is_told_after_each_chunk(bundle: Bundle) -> None:
-    told: list[int] = []
-    run(bundle, many(25), workers=1, chunk_rows=10, progress=told.append)
-    assert told == [10, 20, 25]
+    told: list[tuple[int, int | None]] = []
+    run(bundle, many(25), workers=1, chunk_rows=10, progress=lambda *said: told.append(said))
+    assert told == [(10, None), (20, None), (25, None)]
+
+
+def test_progress_of_a_file_has_an_end(bundle: Bundle, tmp_path: Path) -> None:
+    """Estimated from bytes read, and of the rows wanted only; exact at the end."""
+    source = tmp_path / "in.smi"
+    source.write_text(f"C {'name' * 20}\n" * 3000)
+    told: list[tuple[int, int | None]] = []
+    for rows in (RowRange(), RowRange(100, 1000), RowRange(2900, 500)):
+        with open_table(source) as reader:
+            predict_stream(
+                reader, Lines(), bundle, workers=1, rows=rows,  # type: ignore[arg-type]
+                progress=lambda *said: told.append(said),
+            )  # fmt: skip
+    ends = [(done, total) for done, total in told if done == total]
+    assert ends == [(3000, 3000), (1000, 1000), (100, 100)]
+    assert all(total is not None and total >= done for done, total in told)
+
+
+def test_progress_of_a_run_that_goes_on_begins_with_what_is_done(bundle: Bundle) -> None:
+    told: list[tuple[int, int | None]] = []
+    before = Summary(n_read=10, n_ok=10)
+    run(
+        bundle, many(25), workers=1, chunk_rows=10, summary=before,
+        progress=lambda *said: told.append(said),
+    )  # fmt: skip
+    assert told[:2] == [(10, None), (20, None)]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -227,7 +253,7 @@ def test_workers_end_when_the_writer_fails(bundle: Bundle) -> None:
 def test_a_killed_worker_is_an_error_within_seconds(bundle: Bundle) -> None:
     killed = 0.0
 
-    def kill(done: int) -> None:
+    def kill(done: int, total: int | None) -> None:
         nonlocal killed
         if done > SERIAL_ROWS and not killed:
             killed = time.monotonic()
