@@ -72,7 +72,7 @@ app.command(
 Examples:
   molscore predict smiles.txt --model esol.molscore > predictions.csv
   echo CCO | molscore predict - --model esol.molscore
-  molscore predict big.smi.gz --model esol.molscore --output big.csv.gz --resume"""
+  molscore predict smiles.txt --model esol.molscore --output predictions.csv.gz --resume"""
 )(predict)
 app.command(
     epilog="""\b

@@ -156,7 +156,7 @@ class TestTerminal:
         shown, code = read_terminal(start, arguments, env)
         assert code == 0
         assert b" rows/s" in shown
-        assert b"/5000 " in shown
+        assert b"/5000" in shown
         assert (b"\x1b[3" in shown) == color
 
     def test_waiting_for_a_terminal_says_so(self, start, model) -> None:
