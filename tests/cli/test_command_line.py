@@ -2,7 +2,6 @@
 
 import ast
 import dataclasses
-import gzip
 import importlib.util
 import re
 import shlex
@@ -242,7 +241,6 @@ class TestExamplesInHelp:
     def folder(self, tmp_path: Path, model: Path, monkeypatch) -> Path:
         (tmp_path / "esol.molscore").write_bytes(model.read_bytes())
         (tmp_path / "smiles.txt").write_text("CCO ethanol\nCCN ethylamine\n")
-        (tmp_path / "big.smi.gz").write_bytes(gzip.compress(b"CCO ethanol\nCCN ethylamine\n"))
         (tmp_path / "measured.csv").write_text("smiles,y\nCCO,0.1\nCCN,0.2\nCCC,0.3\n")
         monkeypatch.chdir(tmp_path)
         return tmp_path
