@@ -13,7 +13,7 @@ from typing import Any, Final
 from molscore.errors import BundleError
 
 # onnx.AttributeProto.AttributeType
-_FLOAT, _INT, _STRING, TENSOR = 1, 2, 3, 4
+_FLOAT, _INT, _STRING, TENSOR, INTS = 1, 2, 3, 4, 7
 
 _AXIS: Final = frozenset({0, 1})
 _FLAG: Final = frozenset({0, 1})
@@ -22,11 +22,15 @@ _SLOPE: Final = 10.0  # largest size of a float attribute
 Fill = tuple[int, tuple[int, ...], bytes]
 """A tensor of one element: data type, shape, bytes."""
 
-Allowed = frozenset[int] | frozenset[bytes] | frozenset[Fill] | float
-"""Integers, texts or tensors an attribute may be, or the largest size of a float."""
+Ints = tuple[int, ...]
+
+Allowed = frozenset[int] | frozenset[bytes] | frozenset[Fill] | frozenset[Ints] | float
+"""Integers, texts, tensors or lists an attribute may be, or the largest size of a float."""
 
 # Where a maximum over no rows starts from: -FLT_MAX.
 _LOWEST: Final[Fill] = (1, (1,), b"\xff\xff\x7f\xff")
+# What marks a code in its one-hot row: 1.0.
+_ONE: Final[Fill] = (1, (1,), b"\x00\x00\x80\x3f")
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ OPERATORS: Final[dict[str, Operator]] = {
     "Cast": Operator(attributes={"to": frozenset({1, 7})}, required=("to",)),  # float, int64
     "Clip": Operator(inputs=(2, 3)),
     "Concat": Operator(inputs=(1, 8), attributes={"axis": _AXIS}, required=("axis",)),
-    "ConstantOfShape": Operator(attributes={"value": frozenset({_LOWEST})}),
+    "ConstantOfShape": Operator(attributes={"value": frozenset({_LOWEST, _ONE})}),
     "CumSum": Operator(
         inputs=(2, 2),
         attributes={"exclusive": frozenset({0}), "reverse": frozenset({0})},
@@ -88,7 +92,7 @@ OPERATORS: Final[dict[str, Operator]] = {
     "Reshape": Operator(inputs=(2, 2), attributes={"allowzero": _FLAG}),
     "ScatterElements": Operator(
         inputs=(3, 3),
-        attributes={"axis": _AXIS, "reduction": frozenset({b"max", b"min", b"add"})},
+        attributes={"axis": _AXIS, "reduction": frozenset({b"max", b"min", b"add", b"none"})},
         required=("reduction",),
     ),
     "ScatterND": Operator(
@@ -107,6 +111,7 @@ OPERATORS: Final[dict[str, Operator]] = {
     "Squeeze": _BINARY,
     "Sub": _BINARY,
     "Tanh": _UNARY,
+    "Transpose": Operator(attributes={"perm": frozenset({(1, 0)})}, required=("perm",)),
     "Unsqueeze": _BINARY,
 }
 
@@ -135,10 +140,12 @@ def check_operator(node: Any, where: str) -> None:
         raise BundleError(f"{what} has {len(node.output)} outputs")
 
 
-def _value(attribute: Any) -> int | float | bytes | Fill | None:
+def _value(attribute: Any) -> int | float | bytes | Fill | Ints | None:
     """Return the value of a plain attribute or of a small tensor, None for any other kind."""
     if attribute.type == TENSOR:
         return _fill(attribute.t)
+    if attribute.type == INTS:
+        return tuple(attribute.ints[:8])
     kinds: dict[int, int | float | bytes] = {
         _FLOAT: attribute.f,
         _INT: attribute.i,
@@ -154,7 +161,7 @@ def _fill(tensor: Any) -> Fill | None:
     return tensor.data_type, tuple(tensor.dims[:2]), tensor.raw_data[:5]
 
 
-def _fits(value: int | float | bytes | Fill | None, allowed: Allowed) -> bool:
+def _fits(value: int | float | bytes | Fill | Ints | None, allowed: Allowed) -> bool:
     if isinstance(allowed, frozenset):
         return not isinstance(value, float) and value in allowed
     return isinstance(value, float) and math.isfinite(value) and abs(value) <= allowed

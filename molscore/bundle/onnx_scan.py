@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from molscore.bundle.onnx_operators import TENSOR, check_operator
+from molscore.bundle.onnx_operators import INTS, TENSOR, check_operator
 from molscore.bundle.signature import WEIGHTS_LOCATION, Port
 from molscore.bundle.tensors import TensorSpec
 from molscore.errors import BundleError
@@ -153,8 +153,8 @@ def _check_node(node: Any, where: str) -> None:
     what = f"{where}: {node.op_type} {node.name[:80]!r}"
     _check_fields(node, _NODE_FIELDS, what)
     for attribute in node.attribute:
-        # A tensor has been compared with those allowed, but only where the type says tensor.
-        extra = {"t"} if attribute.type == TENSOR else set()
+        # Tensors and lists have been compared, but only where the type says that it is one.
+        extra = {TENSOR: {"t"}, INTS: {"ints"}}.get(attribute.type, set())
         _check_fields(attribute, _ATTRIBUTE_FIELDS | extra, what)
 
 

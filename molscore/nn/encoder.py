@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from molscore.chem.features import ATOM_FEATURES, BOND_FEATURES, Feature
-from molscore.nn.tracing import exporting
 
 
 class CodeEncoder(nn.Module):
@@ -22,7 +21,7 @@ class CodeEncoder(nn.Module):
             were concatenated in front of one linear layer.
 
     Shape:
-        codes: int64 [n, n_features] -> float32 [n, width]
+        codes: int64 [n, n_features], plus: float32 [n, width] or None -> float32 [n, width]
     """
 
     def __init__(self, features: tuple[Feature, ...], width: int, beside: int = 0) -> None:
@@ -37,17 +36,13 @@ class CodeEncoder(nn.Module):
         fan_in = sum(sizes) + beside
         self.weight = nn.Parameter(torch.randn(sum(sizes), width) / math.sqrt(3 * fan_in))
 
-    def forward(self, codes: Tensor) -> Tensor:
-        """Return the encoded rows."""
-        index = codes + self.offset
-        # One-hot after all: on a CPU the gradient of a small product is far cheaper than the
-        # sort behind that of an embedding, and ONNX Runtime takes half the time for it.
+    def forward(self, codes: Tensor, plus: Tensor | None = None) -> Tensor:
+        """Return the encoded rows, or the sum of them and `plus`."""
+        # One-hot after all: a small product is cheaper than adding up a row per feature, and on
+        # a CPU its gradient far cheaper than the sort behind that of an embedding.
         hot = self.weight.new_zeros((codes.shape[0], self.weight.shape[0]))
-        if exporting():  # in the form whose operator a bundle may hold
-            hot = hot.scatter_reduce(1, index, hot.new_ones(index.shape), "sum")
-        else:
-            hot.scatter_(1, index, 1.0)
-        return hot @ self.weight
+        hot.scatter_(1, codes + self.offset, 1.0)
+        return hot @ self.weight if plus is None else torch.addmm(plus, hot, self.weight)
 
     @torch.no_grad()
     def forget_unseen(self, codes: Tensor) -> None:

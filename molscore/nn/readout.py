@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from molscore.nn.activation import SLOPE
 from molscore.nn.config import ModelConfig
-from molscore.nn.scatter import gather, segment_mean, segment_softmax, segment_sum
+from molscore.nn.scatter import gather, segment_attention, segment_mean, segment_sum
 
 
 class VirtualNode(nn.Module):
@@ -17,7 +17,7 @@ class VirtualNode(nn.Module):
 
         m     = relu(sum of the molecule's rows)
         a[i]  = softmax within the molecule of act(s . P r[i] + t . P m)
-        c     = elu(sum of a[i] P r[i] + bias)
+        c     = elu(P (sum of a[i] r[i]) + bias)
         m     <- relu(GRU(input c, hidden m))            `steps` times, shared weights
 
     Source: Xiong et al. 2020, doi 10.1021/acs.jmedchem.9b00959, equations 7 to 9; equals the
@@ -39,14 +39,16 @@ class VirtualNode(nn.Module):
     def forward(self, rows: Tensor, owner: Tensor, n_graphs: int) -> Tensor:
         """Return one vector a molecule."""
         node = segment_sum(rows, owner, n_graphs).relu()
-        p = self.project(rows)
-        row_score = self.score_row(p).squeeze(1)
+        # s . P r = (P^T s) . r, and P comes before a sum: only molecules are projected, not rows.
+        # (ONNX Runtime multiplies with a column far faster than with a vector.)
+        row_score = (rows @ self.score_row(self.project.weight.t())).squeeze(1)
+        to_node_score = self.score_node(self.project.weight.t())
         for _ in range(self.steps):
-            node_score = self.score_node(self.project(node)).squeeze(1)
+            node_score = (node @ to_node_score).squeeze(1)
             score = functional.leaky_relu(row_score + gather(node_score, owner), SLOPE)
-            weight = segment_softmax(score, owner, n_graphs)
-            c = segment_sum(p * weight.unsqueeze(1), owner, n_graphs)
-            node = self.gru(functional.elu(c + self.bias), node).relu()
+            mixed = segment_attention(rows, score, owner, n_graphs)
+            c = functional.linear(mixed, self.project.weight, self.bias)
+            node = self.gru(functional.elu(c), node).relu()
         return node
 
 

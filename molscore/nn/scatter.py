@@ -46,8 +46,30 @@ def segment_softmax(score: Tensor, owner: Tensor, n: int) -> Tensor:
     Returns:
         [m], non-negative, summing to one within each owner.
     """
+    e = _exponential(score, owner, n)
+    return e / segment_sum(e, owner, n).index_select(0, owner)
+
+
+def segment_attention(x: Tensor, score: Tensor, owner: Tensor, n: int) -> Tensor:
+    """Return the mean of the rows of each owner, weighted by the softmax of their scores.
+
+    Args:
+        x: [m, width]
+        score: [m]
+        owner: int64 [m], values in 0..n-1
+        n: number of owners; one without rows gets zero
+
+    Returns:
+        [n, width]
+    """
+    e = _exponential(score, owner, n).unsqueeze(1)
+    # The largest term of each owner is 1, so the bound acts on owners without rows alone.
+    return segment_sum(x * e, owner, n) / segment_sum(e, owner, n).clamp(min=1.0)
+
+
+def _exponential(score: Tensor, owner: Tensor, n: int) -> Tensor:
+    """Return exp(score - the largest score of its owner), [m]."""
     # The shift cancels in value and in gradient, so it is kept out of the graph.
     top = torch.full((n,), float("-inf"), dtype=score.dtype, device=score.device)
     top = top.scatter_reduce(0, owner, score.detach(), reduce="amax", include_self=True)
-    e = (score - top.index_select(0, owner)).exp()
-    return e / segment_sum(e, owner, n).index_select(0, owner)
+    return (score - top.index_select(0, owner)).exp()

@@ -13,9 +13,12 @@ from torch import Tensor, nn
 from molscore.score.dropout import StateDropout, dropped
 from molscore.score.integrators import STEPS, dropped_euler
 from molscore.score.plan import DepthPlan, Stage
+from molscore.score.tracing import exporting
 
 DT_MIN: Final = 0.05
 DT_START: Final = 0.5
+MAX_SCALE: Final = 10.0
+"""Largest factor on a block in `StageRunner.run_scaled`, so that nothing overflows."""
 
 
 class Block(nn.Module):
@@ -32,6 +35,10 @@ class Block(nn.Module):
     def forward(self, h: Tensor, ctx: Any) -> Tensor:
         """Return F(h), of the shape of `h`."""
         raise NotImplementedError(f"{type(self).__name__} does not define F")
+
+    def scaled(self, g: Tensor, ctx: Any, unit: float, scale: float) -> Tensor:
+        """Return scale * F(unit * g). A block whose F is homogeneous can spare the products."""
+        return scale * cast(Tensor, self(unit * g, ctx))
 
 
 class StepSize(nn.Module):
@@ -95,6 +102,36 @@ class StageRunner(nn.Module):
             new = STEPS[self.integrator](lambda u: cast(Tensor, block(u, ctx)), h, dt)
         return dropped(new, keep)
 
+    @property
+    def is_scalable(self) -> bool:
+        """Whether `run_scaled` can take the steps of this stage."""
+        dt = self.dt.fixed
+        if self.additive or self.integrator != "euler" or dt is None or dt == 1.0:
+            return False
+        return dt / (1.0 - dt) <= MAX_SCALE
+
+    def run_scaled(self, g: Tensor, ctx: Any) -> Tensor:
+        """Take all steps of the stage in fewer passes over memory; for a graph to export.
+
+        With h = unit * g the product with 1 - dt is left to the end, and dt goes into F:
+
+            g <- g + (dt / (1 - dt) / unit) F(unit * g)
+            unit <- (1 - dt) * unit
+
+        For dt = 0.5 all factors are powers of two and the result is that of `update`.
+        """
+        dt, unit = cast(float, self.dt.fixed), 1.0
+        growth = dt / (1.0 - dt)
+        for b in self.blocks:
+            block = cast(Block, b)
+            prepared = block.prepare(ctx)
+            for _ in range(self.steps):
+                if growth / unit > MAX_SCALE:
+                    g, unit = unit * g, 1.0
+                g = g + block.scaled(g, prepared, unit, growth / unit)
+                unit *= 1.0 - dt
+        return unit * g
+
 
 class Depth(nn.Module):
     """A depth plan carried out.
@@ -126,6 +163,9 @@ class Depth(nn.Module):
         """Return the state after all applications, of the shape of `h`."""
         for module in self.stages:
             stage = cast(StageRunner, module)
+            if exporting() and stage.is_scalable:
+                h = stage.run_scaled(h, ctx)
+                continue
             index = 0
             for b in stage.blocks:
                 block = cast(Block, b)

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -12,7 +13,7 @@ from molscore.nn.encoder import N_ATOM_CODES, N_BOND_CODES, atom_encoder, bond_e
 from molscore.nn.families.base import Block, Family
 from molscore.nn.messages import BondBags, bag_message, message
 from molscore.nn.scatter import gather, segment_sum
-from molscore.nn.tracing import exporting
+from molscore.score.tracing import exporting
 
 
 class BondContext(NamedTuple):
@@ -49,17 +50,22 @@ class DirectedBondBlock(Block):
         self.linear = nn.Linear(width, width)
 
     def prepare(self, ctx: BondContext) -> BondContext:
-        """Return the context with h0 + bias in the place of h0, where bags are used."""
-        return ctx if ctx.bags is None else ctx._replace(h0=ctx.h0 + self.linear.bias)
+        """Return the context with h0 + bias in the place of h0."""
+        return ctx._replace(h0=ctx.h0 + self.linear.bias)
 
     def forward(self, h: Tensor, ctx: BondContext) -> Tensor:
         """Return F(h); `ctx` comes from `prepare`."""
         if ctx.bags is None:
-            m = message(h, ctx.source, ctx.target, ctx.n_atoms)
-            return functional.leaky_relu(ctx.h0 + self.linear(m), SLOPE)
+            return self.scaled(h, ctx, 1.0, 1.0)
         # In place: a new tensor costs as much as a product here.
         z = functional.linear(bag_message(h, ctx.bags), self.linear.weight).add_(ctx.h0)
         return functional.leaky_relu(z, SLOPE, inplace=True)
+
+    def scaled(self, g: Tensor, ctx: BondContext, unit: float, scale: float) -> Tensor:
+        """Return scale * F(unit * g): messages are linear, and act(scale z) = scale act(z)."""
+        m = message(g, ctx.source, ctx.target, ctx.n_atoms)
+        z = torch.addmm(ctx.h0, m, self.linear.weight.t(), beta=scale, alpha=scale * unit)
+        return functional.leaky_relu(z, SLOPE)
 
 
 class DirectedMessagePassing(Family):
@@ -83,7 +89,7 @@ class DirectedMessagePassing(Family):
         source, target = g.edge_index[0], g.edge_index[1]
         n_atoms = g.atom_codes.shape[0]
         x = gather(self.atom_in(g.atom_codes), source)
-        h0 = functional.leaky_relu(x + self.bond_in(g.bond_codes), SLOPE)
+        h0 = functional.leaky_relu(self.bond_in(g.bond_codes, x), SLOPE)
         # On other devices the counts would have to travel to the CPU and back.
         on_cpu = source.device.type == "cpu" and not exporting()
         bags = BondBags.of(source, target, n_atoms) if on_cpu else None
@@ -96,5 +102,5 @@ class DirectedMessagePassing(Family):
     def finish(self, h: Tensor, ctx: BondContext, g: GraphBatch) -> tuple[Tensor, Tensor]:
         """Return the atoms [n_atoms, width] and their molecules."""
         into = segment_sum(h, ctx.target, ctx.n_atoms)
-        rows = functional.leaky_relu(self.atom_out(g.atom_codes) + self.out(into), SLOPE)
+        rows = functional.leaky_relu(self.atom_out(g.atom_codes, self.out(into)), SLOPE)
         return rows, g.graph_id

@@ -146,8 +146,36 @@ HOSTILE: dict[str, tuple[Callable[[ModelProto], Any], str]] = {
         lambda m: setattr(m.graph.node[0].attribute[0], "type", 1),
         "attribute 'axis' is not allowed",
     ),
+    "a transposition that turns more than a matrix": (
+        add_node("Transpose", ["rows"], ["y"], perm=[0, 1, 2]),
+        "attribute 'perm' is not allowed",
+    ),
+    "a transposition out of bounds": (
+        add_node("Transpose", ["rows"], ["y"], perm=[1, 2**62]),
+        "attribute 'perm' is not allowed",
+    ),
+    "a transposition that does not say how": (
+        add_node("Transpose", ["rows"], ["y"]),
+        "too few attributes",
+    ),
+    "a list under the name of a number": (
+        add_node("Gather", ["rows", "zero"], ["y"], axis=[0]),
+        "attribute 'axis' is not allowed",
+    ),
+    "a number and a list in one attribute": (
+        lambda m: m.graph.node[0].attribute[0].ints.append(1),
+        "field 'ints' is not allowed",
+    ),
+    "a product of what is scattered": (
+        add_node("ScatterElements", ["zeros", "index", "rows"], ["y"], axis=0, reduction="mul"),
+        "attribute 'reduction' is not allowed",
+    ),
+    "a scatter along a negative axis": (
+        add_node("ScatterElements", ["zeros", "index", "rows"], ["y"], axis=-1, reduction="none"),
+        "attribute 'axis' is not allowed",
+    ),
     "a tensor that no export fills with": (
-        add_node("ConstantOfShape", ["shape"], ["y"], value=fill([1.0])),
+        add_node("ConstantOfShape", ["shape"], ["y"], value=fill([2.0])),
         "attribute 'value' is not allowed",
     ),
     "a fill of another type": (
@@ -311,9 +339,18 @@ def test_an_export_passes_and_names_its_weights() -> None:
     assert ModelProto.FromString(clean) == graph()
 
 
-def test_the_fill_of_an_export_passes() -> None:
+@pytest.mark.parametrize(
+    "add",
+    [
+        add_node("ConstantOfShape", ["shape"], ["y"], value=fill([LOWEST])),
+        add_node("ConstantOfShape", ["shape"], ["y"], value=fill([1.0])),
+        add_node("Transpose", ["rows"], ["y"], perm=[1, 0]),
+        add_node("ScatterElements", ["zeros", "index", "rows"], ["y"], axis=1, reduction="none"),
+    ],
+)
+def test_what_an_export_writes_passes(add: Callable[[ModelProto], None]) -> None:
     model = graph()
-    add_node("ConstantOfShape", ["shape"], ["y"], value=fill([LOWEST]))(model)
+    add(model)
     clean, _ = run_scan(model.SerializeToString())
     assert ModelProto.FromString(clean) == model
 
