@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -139,6 +140,33 @@ class PackedGraphs:
             graph_id=np.repeat(np.arange(len(taken), dtype=np.int64), n_atoms),
             n_atoms=n_atoms,
         )
+
+    def batches(self, parts: Sequence[NDArray[np.int64]]) -> list[GraphArrays]:
+        """Return `[self.batch(part) for part in parts]`, gathered at once.
+
+        Args:
+            parts: int64 [n], molecules of each batch; at least one batch.
+
+        Raises:
+            IndexError: when an index is outside 0 to len(self) - 1.
+        """
+        index = np.concatenate(parts)
+        whole = self.batch(index)
+        graphs = pointers([len(part) for part in parts])
+        atoms = pointers(whole.n_atoms)[graphs]
+        bonds = pointers(2 * np.diff(self.bond_ptr)[index])[graphs]
+        return [
+            GraphArrays(
+                atom_codes=whole.atom_codes[a:b],
+                bond_codes=whole.bond_codes[c:d],
+                edge_index=whole.edge_index[:, c:d] - a,
+                graph_id=whole.graph_id[a:b] - first,
+                n_atoms=whole.n_atoms[first:last],
+            )
+            for (first, last), (a, b), (c, d) in zip(
+                pairwise(graphs), pairwise(atoms), pairwise(bonds), strict=True
+            )
+        ]
 
 
 def _joined(arrays: Sequence[NDArray[Any]], dtype: np.dtype[Any], width: int) -> NDArray[Any]:

@@ -163,15 +163,20 @@ def _predict_molecules(
     result: ChunkResult,
 ) -> None:
     """Fill in the rows of `result` that have a molecule."""
+    manifest = bundle.manifest
     descriptors = _descriptors(read, bundle)
-    for batch in _batches(np.diff(read.packed.atom_ptr), batch_size):
-        for part, outputs in _run(engine, read.packed, descriptors, batch):
-            rows = [read.molecules[i][0] for i in part]
-            if isinstance(outputs, str):
-                for row in rows:
-                    result.status[row], result.error[row] = "failed", outputs
-            else:
-                _report(outputs, rows, bundle.manifest.targets, result)
+    rows = np.array([row for row, _ in read.molecules])
+    raw = np.empty((manifest.n_experts, len(rows), manifest.n_targets), dtype=np.float32)
+    ran = np.ones(len(rows), dtype=bool)
+    parts = list(_batches(np.diff(read.packed.atom_ptr), batch_size))
+    for part, outputs in _run(engine, read.packed, descriptors, parts):
+        if isinstance(outputs, str):
+            ran[part] = False
+            for row in rows[part]:
+                result.status[row], result.error[row] = "failed", outputs
+        else:
+            raw[:, part] = outputs
+    _report(raw[:, ran], rows[ran], manifest.targets, result)
 
 
 def _descriptors(read: ReadChunk, bundle: Bundle) -> NDArray[np.float32] | None:
@@ -207,36 +212,37 @@ def _run(
     engine: Engine,
     packed: PackedGraphs,
     descriptors: NDArray[np.float32] | None,
-    batch: NDArray[np.int64],
+    parts: list[NDArray[np.int64]],
 ) -> Iterator[tuple[NDArray[np.int64], Outputs | str]]:
-    """Run a batch; where the engine fails, run its molecules one by one to find the culprit."""
-    extra = None if descriptors is None else descriptors[:, batch]
+    """Run batches; where the engine fails, each alone, then its molecules, to find the culprit."""
+    extras = [None if descriptors is None else descriptors[:, part] for part in parts]
     try:
-        yield batch, engine.run(packed.batch(batch), extra)
+        outputs = engine.run(list(zip(packed.batches(parts), extras, strict=True)))
     except MolscoreError:  # the model itself cannot be used
         raise
     except Exception as error:  # noqa: BLE001 (engines share no base; MemoryError is among them)
-        if len(batch) == 1:
-            yield batch, f"the engine failed: {_words(error)}"
+        if len(parts) == len(parts[0]) == 1:
+            yield parts[0], f"the engine failed: {_words(error)}"
             return
-        for index in batch:
-            yield from _run(engine, packed, descriptors, np.array([index]))
+    else:
+        yield from zip(parts, outputs, strict=True)
+        return
+    for part in parts if len(parts) > 1 else parts[0][:, None]:
+        yield from _run(engine, packed, descriptors, [part])
 
 
 def _report(
-    outputs: Outputs, rows: list[int], targets: Sequence[Target], result: ChunkResult
+    outputs: Outputs, rows: NDArray[np.int64], targets: Sequence[Target], result: ChunkResult
 ) -> None:
-    """Turn raw outputs [n_experts, n, n_targets] into what a user reads."""
+    """Turn raw outputs [n_experts, n, n_targets] into what a user reads, in `rows` of a chunk."""
     for t, target in enumerate(targets):
-        reported = to_reported(outputs[:, :, t], target)
-        values, sd = combine(reported)
-        for i, row in enumerate(rows):
-            if np.isfinite(values[i]):
-                result.values[row, t] = values[i]
-                result.sd[row, t] = sd[i] if np.isfinite(sd[i]) else np.nan
-            else:
-                result.status[row] = "failed"
-                result.error[row] = f"the prediction of {target.name!r} is not a finite number"
+        values, sd = combine(to_reported(outputs[:, :, t], target))
+        finite = np.isfinite(values)
+        result.values[rows[finite], t] = values[finite]
+        result.sd[rows[finite], t] = np.where(np.isfinite(sd), sd, np.nan)[finite]
+        for row in rows[~finite]:
+            result.status[row] = "failed"
+            result.error[row] = f"the prediction of {target.name!r} is not a finite number"
 
 
 def _unreadable(error: Exception) -> str:

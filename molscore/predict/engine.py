@@ -1,5 +1,6 @@
 """What runs a model: ONNX Runtime (the default) or torch."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -18,19 +19,16 @@ if TYPE_CHECKING:
 ENGINES: Final = ("onnx", "torch")
 
 Outputs = NDArray[np.float32]
+Batch = tuple[GraphArrays, NDArray[np.float32] | None]
+"""At least one molecule, and descriptors float32 [n_experts, n_graphs, n_descriptors], scaled for
+each expert; None if the model takes none."""
 
 
 class Engine(Protocol):
     """All experts of a bundle, ready to run."""
 
-    def run(self, arrays: GraphArrays, descriptors: NDArray[np.float32] | None) -> Outputs:
-        """Return raw outputs, float32 [n_experts, n_graphs, n_targets].
-
-        Args:
-            arrays: a batch of at least one molecule.
-            descriptors: float32 [n_experts, n_graphs, n_descriptors], scaled for each expert;
-                None if the model takes none.
-        """
+    def run(self, batches: Sequence[Batch]) -> list[Outputs]:
+        """Return the raw outputs of each batch, float32 [n_experts, n_graphs, n_targets]."""
         ...
 
 
@@ -50,15 +48,17 @@ class OnnxEngine:
             _open_expert(bundle, i, threads) for i in range(bundle.manifest.n_experts)
         ]
 
-    def run(self, arrays: GraphArrays, descriptors: NDArray[np.float32] | None) -> Outputs:
+    def run(self, batches: Sequence[Batch]) -> list[Outputs]:
         """See `Engine.run`."""
-        inputs: dict[str, NDArray[Any]] = arrays._asdict()
-        outputs = []
+        feeds: list[dict[str, NDArray[Any]]] = [arrays._asdict() for arrays, _ in batches]
+        outputs: list[list[Outputs]] = [[] for _ in batches]
+        # Expert by expert: the weights and buffers of one session fit a core's cache, not of all.
         for index, session in enumerate(self._sessions):
-            if descriptors is not None:
-                inputs["descriptors"] = descriptors[index]
-            outputs.append(session.run(inputs))
-        return np.stack(outputs)
+            for feed, (_, descriptors), found in zip(feeds, batches, outputs, strict=True):
+                if descriptors is not None:
+                    feed["descriptors"] = descriptors[index]
+                found.append(session.run(feed))
+        return [np.stack(found) for found in outputs]
 
 
 class TorchEngine:
@@ -88,8 +88,11 @@ class TorchEngine:
         self.device = resolve_device(device)
         self._experts = [self._build(bundle, i) for i in range(bundle.manifest.n_experts)]
 
-    def run(self, arrays: GraphArrays, descriptors: NDArray[np.float32] | None) -> Outputs:
+    def run(self, batches: Sequence[Batch]) -> list[Outputs]:
         """See `Engine.run`."""
+        return [self._run_batch(*batch) for batch in batches]
+
+    def _run_batch(self, arrays: GraphArrays, descriptors: NDArray[np.float32] | None) -> Outputs:
         from molscore.nn.batch import GraphBatch  # noqa: PLC0415 (imports torch)
 
         batch = GraphBatch.from_arrays(arrays, device=self.device)

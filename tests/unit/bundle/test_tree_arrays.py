@@ -101,7 +101,7 @@ def test_each_expert_of_a_blend_is_blended_before_the_experts_are_averaged() -> 
     bundle = parse_bundle(blended_bundle((0.3, 0.8)), where="x")
     batch, numbers = example_arrays((1, 4, 9), len(NAMES), seed=5)
     x = scaler().transform(100 * np.asarray(numbers, dtype=np.float64))
-    found = OnnxEngine(bundle).run(batch, np.stack([x, x]))
+    [found] = OnnxEngine(bundle).run([(batch, np.stack([x, x]))])
     for i in range(2):
         session = open_session(graph(2).SerializeToString(), weights(2, expert=i))
         network = session.run(dict(batch._asdict()))

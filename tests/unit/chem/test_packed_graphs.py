@@ -57,6 +57,15 @@ def test_batch_equals_a_loop_over_molecules(index):
     assert batch.bond_codes.shape[1:] == (len(BOND_FEATURES),)
 
 
+@pytest.mark.parametrize("parts", [[[3]], [[0, 2], [6, 0, 0], [5]], [[1], [2], [0], [2, 4]]])
+def test_batches_are_those_gathered_one_by_one(parts):
+    parts = [np.array(part) for part in parts]
+    for found, part in zip(PACKED.batches(parts), parts, strict=True):
+        for a, b in zip(found, PACKED.batch(part), strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert a.dtype == b.dtype
+
+
 def test_no_molecule_and_no_bond_keep_their_widths():
     assert len(PackedGraphs.pack([])) == 0
     assert PackedGraphs.pack([]).atom_codes.shape == (0, len(ATOM_FEATURES))

@@ -1,5 +1,6 @@
 """One chunk: every row answered, none of them by its neighbours."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,11 @@ from molscore.bundle.reader import Bundle, parse_bundle
 from molscore.bundle.summary import combine, to_reported
 from molscore.chem.descriptors import compute_descriptors
 from molscore.chem.graph import featurize_many
-from molscore.chem.packed import GraphArrays
 from molscore.chem.parse import parse_smiles
 from molscore.data.targets import Target
 from molscore.predict import core
 from molscore.predict.core import ChunkResult, predict_chunk
-from molscore.predict.engine import OnnxEngine
+from molscore.predict.engine import Batch, OnnxEngine, Outputs
 
 HANDMADE = parse_bundle(bundle_bytes(n_experts=3), where="x")
 
@@ -92,9 +92,9 @@ def test_batches_hold_like_sizes_and_few_atoms() -> None:
     seen: list[tuple[int, int]] = []
 
     class Spy(OnnxEngine):
-        def run(self, arrays: GraphArrays, descriptors: Any) -> Any:
-            seen.append((len(arrays.n_atoms), len(arrays.graph_id)))
-            return super().run(arrays, descriptors)
+        def run(self, batches: Sequence[Batch]) -> list[Outputs]:
+            seen.extend((len(arrays.n_atoms), len(arrays.graph_id)) for arrays, _ in batches)
+            return super().run(batches)
 
     smiles = ["C" * n for n in (300, 1, 2, 250, 3, 4, 200)]
     predict_chunk(smiles, 0, HANDMADE, Spy(HANDMADE), batch_size=4)
@@ -108,14 +108,15 @@ class Faulty(OnnxEngine):
         super().__init__(bundle)
         self.size, self.spoil = size, spoil
 
-    def run(self, arrays: GraphArrays, descriptors: Any) -> Any:
-        outputs = super().run(arrays, descriptors)
-        hit = arrays.n_atoms == self.size
-        if hit.any():
-            if isinstance(self.spoil, Exception):
-                raise self.spoil
-            outputs[0, hit] = self.spoil
-        return outputs
+    def run(self, batches: Sequence[Batch]) -> list[Outputs]:
+        results = super().run(batches)
+        for (arrays, _), outputs in zip(batches, results, strict=True):
+            hit = arrays.n_atoms == self.size
+            if hit.any():
+                if isinstance(self.spoil, Exception):
+                    raise self.spoil
+                outputs[0, hit] = self.spoil
+        return results
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -128,9 +129,14 @@ def test_a_result_that_is_no_number_is_a_failed_row(value: float) -> None:
     assert np.isfinite(result.values[[0, 2]]).all()
 
 
+@pytest.mark.parametrize("batch_size", [1, 2, 16])
 @pytest.mark.parametrize("error", [RuntimeError("bad\nshape"), MemoryError("too large")])
-def test_an_engine_that_fails_on_one_molecule_serves_the_others(error: Exception) -> None:
-    result = predict_chunk(["CC", "CCO", "CCCC"], 0, HANDMADE, Faulty(HANDMADE, 3, error))
+def test_an_engine_that_fails_on_one_molecule_serves_the_others(
+    error: Exception, batch_size: int
+) -> None:
+    engine = Faulty(HANDMADE, 3, error)
+    result = predict_chunk(["CC", "CCO", "CCCC"], 0, HANDMADE, engine, batch_size=batch_size)
+    assert np.isfinite(result.values[[0, 2]]).all()
     assert result.status == ["ok", "failed", "ok"]
     assert result.error[1].startswith(f"the engine failed: {type(error).__name__}: ")
     assert "\n" not in result.error[1]
@@ -210,9 +216,9 @@ def test_descriptors_are_computed_and_scaled_for_each_expert() -> None:
     seen = []
 
     class Spy(OnnxEngine):
-        def run(self, arrays: GraphArrays, descriptors: Any) -> Any:
-            seen.append(descriptors)
-            return super().run(arrays, descriptors)
+        def run(self, batches: Sequence[Batch]) -> list[Outputs]:
+            seen.extend(descriptors for _, descriptors in batches)
+            return super().run(batches)
 
     result = predict_chunk(smiles, 0, bundle, Spy(bundle), batch_size=1)
     assert result.status == ["ok", "ok", "ok", "invalid_smiles", "ok"]

@@ -24,7 +24,7 @@ def both(bundle_raw: bytes) -> tuple[OnnxEngine, TorchEngine]:
 def test_the_engines_agree(sizes: tuple[int, ...]) -> None:
     onnx, torch_engine = both(exported())
     arrays, _ = example_arrays(sizes, seed=9)
-    a, b = onnx.run(arrays, None), torch_engine.run(arrays, None)
+    [a], [b] = onnx.run([(arrays, None)]), torch_engine.run([(arrays, None)])
     assert a.shape == b.shape == (2, len(sizes), 2)
     assert a.dtype == b.dtype == np.float32
     np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
@@ -37,9 +37,9 @@ def test_the_engines_agree_with_descriptors_of_each_expert() -> None:
     arrays, descriptors = example_arrays((3, 1, 20), 4, seed=9)
     assert descriptors is not None
     stacked = np.stack([descriptors, 2 * descriptors])
-    a, b = onnx.run(arrays, stacked), torch_engine.run(arrays, stacked)
+    [a], [b] = onnx.run([(arrays, stacked)]), torch_engine.run([(arrays, stacked)])
     np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
-    same = onnx.run(arrays, np.stack([descriptors, descriptors]))
+    [same] = onnx.run([(arrays, np.stack([descriptors, descriptors]))])
     np.testing.assert_array_equal(a[0], same[0])
     assert not np.allclose(a[1], same[1])
 
@@ -48,7 +48,7 @@ def test_running_does_not_change_the_thread_count() -> None:
     before = torch.get_num_threads()
     _, engine = both(exported())
     arrays, _ = example_arrays((3,))
-    engine.run(arrays, None)
+    engine.run([(arrays, None)])
     assert torch.get_num_threads() == before
 
 

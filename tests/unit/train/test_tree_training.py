@@ -79,7 +79,7 @@ def test_a_bundle_gives_what_catboost_gives_odd_descriptors_or_not(monkeypatch):
     odd[rng.random(odd.shape) < 0.05] *= -1e30
     x = scaler.transform(np.vstack([DESCRIPTORS, odd]))
     batch, _ = example_arrays((1,) * len(x))
-    found = OnnxEngine(bundle).run(batch, x[None])[0]
+    found = OnnxEngine(bundle).run([(batch, x[None])])[0][0]
     seen = values[1::2, 0]  # fold 0 is held out
     wanted = models[0].predict(x) * seen.std() + seen.mean()
     np.testing.assert_allclose(found[:, 0], wanted, atol=1e-4)
