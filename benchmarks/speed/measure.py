@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -140,7 +141,7 @@ class Bench:
     def table(self, n: int) -> str:
         """Return a file of the first n molecules, from the start again where they run out."""
         path = self.work / f"rows-{n}.smi.gz"
-        return self._written(path, (self.lines[i % len(self.lines)] for i in range(n)))
+        return self._written(path, islice(cycle(self.lines), n))
 
     def chains(self, n_atoms: int, n: int) -> str:
         """Return a file of n molecules of so many atoms: rings on a chain, as drugs have."""
@@ -176,12 +177,12 @@ class Bench:
         return self.made(path, *command, "--epochs", "1")
 
     def chemprop_model(self) -> str:
-        """Return a folder with one model of chemprop, trained for one epoch."""
+        """Return one model of chemprop, trained for as few epochs as it can."""
         path = self.work / "chemprop"
         command = [self.options.chemprop, "train", "--data-path", str(self.options.table)]
         command += ["--smiles-columns", "smiles", "--target-columns", self.options.target]
-        command += ["--output-dir", str(path), "--epochs", "2", "--accelerator", "cpu"]
-        return self.made(path, *command)
+        command += ["--output-dir", str(path), "--epochs", "3", "--accelerator", "cpu"]
+        return self.made(path / "model_0" / "best.pt", *command)
 
     def predict(self, part: str, name: str, table: str, n: int, workers: int, model: str) -> Case:
         """Return a prediction by molscore."""
@@ -205,7 +206,7 @@ class Bench:
         yield self.predict("peers", "CatBoost, descriptors", self.table(few), few, 2, trees)
         if self.options.chemprop:
             table = self.work / f"rows-{n}.csv"
-            table.write_text("smiles\n" + "\n".join(self.lines[:n]) + "\n")
+            table.write_text("\n".join(["smiles", *islice(cycle(self.lines), n)]) + "\n")
             command = (self.options.chemprop, "predict", "--test-path", str(table))
             command += ("--model-paths", self.chemprop_model(), "--smiles-columns", "smiles")
             command += ("--preds-path", str(self.work / "chemprop.csv"), "--accelerator", "cpu")
