@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from molscore.api.resuming import Finished, can_be_kept, describe_run, is_finished, open_kept
+from molscore.api.finished import Finished, is_finished
+from molscore.api.resuming import can_be_kept, describe_run, open_kept
 from molscore.bundle.reader import load_bundle
 from molscore.data.names import free_names
 from molscore.data.outputs import refuse_inputs
@@ -109,7 +110,8 @@ def predict_table(
         if resume and is_finished(output, force=force):
             form, _ = resolve_format(output, output_format)
             status = len(layout.columns) - 2
-            return Finished(Path(output), form, columns, status).compare(reader, rows, predict)
+            finished = Finished(Path(output), form, columns, layout.kept, status)
+            return finished.compare(reader, rows, predict)
         kept, before = None, Summary()
         if keeps:
             about = describe_run(

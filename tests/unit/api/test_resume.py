@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from handmade_bundle import bundle_bytes
 
@@ -159,6 +160,48 @@ def test_a_finished_output_of_something_else_is_refused(folder: Path, name: str)
     with pytest.raises(ConfigError, match="has 1,300 rows, and the input now 1,301"):
         predict(name, resume=True)
     Path(name).write_bytes(gzip.compress(b"") if name.endswith(".gz") else b"")
+    with pytest.raises(ConfigError, match="is not what this command writes"):
+        predict(name, resume=True)
+
+
+@pytest.mark.parametrize("changed", [7, 999, N - 1])
+@pytest.mark.parametrize("name", ["out.csv", "out.tsv.gz", "out.jsonl"])
+def test_a_finished_output_of_one_other_row_is_refused(
+    folder: Path, name: str, changed: int
+) -> None:
+    predict(name)
+    before = Path(name).read_bytes()
+    text = Path("in.csv").read_text()
+    Path("in.csv").write_text(text.replace(f'""{changed}""', '""x""', 1))
+    with pytest.raises(ConfigError, match=rf"is not what .* writes: (at row {changed + 1:,} )?exp"):
+        predict(name, resume=True)
+    assert Path(name).read_bytes() == before
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
+def test_a_finished_output_of_odd_cells_is_known_again(folder: Path, form: str) -> None:
+    cells = ["a\r\r\nb", "\r", " ", '""', "x" * 200_000, "\n" * 1_100, "a\tb,c", "é"]
+    frame = pd.DataFrame({"smiles": ["C"] * 8 * 20, "note": cells * 20})
+    frame.to_parquet("odd.parquet")
+    whole = predict("out", table_file="odd.parquet", output_format=form)
+    assert predict("out", table_file="odd.parquet", output_format=form, resume=True) == whole
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("out.csv.gz", lambda data: b"no gzip"),
+        ("out.csv.gz", lambda data: data[:-20]),
+        ("out.jsonl", lambda data: data[:-20]),
+        ("out.jsonl", lambda data: data + b"[" * 100_000),
+        ("out.jsonl", lambda data: data + b"{}\n"),
+        ("out.csv", lambda data: data[:-1]),
+        ("out.csv", lambda data: data + b"\xff\n"),
+    ],
+)
+def test_a_damaged_finished_output_is_refused(folder: Path, name: str, damage: Any) -> None:
+    predict(name)
+    Path(name).write_bytes(damage(Path(name).read_bytes()))
     with pytest.raises(ConfigError, match="is not what this command writes"):
         predict(name, resume=True)
 
