@@ -110,7 +110,14 @@ def distill_model(
     check_workers(workers)
     if str(table) == "-" and str(unlabelled) == "-":
         raise ConfigError("the table and the unlabelled molecules cannot both be standard input")
-    refuse_inputs(output, model=model, table=table, unlabelled=unlabelled, folds_file=folds_file)
+    refuse_inputs(
+        output,
+        model=model,
+        table=table,
+        unlabelled=unlabelled,
+        folds_file=folds_file,
+        table_to_exclude=list(exclude),
+    )
     with training_extra():
         from molscore.data.splits import read_folds_file  # noqa: PLC0415 (may need the extra)
         from molscore.train.distillation import run_distillation  # noqa: PLC0415

@@ -13,7 +13,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import IO, Final, cast
 
-from molscore.data.kept import partial_path
+from molscore.data.beside import partial_path
 from molscore.data.outputs import Output
 from molscore.data.records import Record, TableReader
 from molscore.data.tables import TableWriter, open_writer

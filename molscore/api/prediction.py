@@ -8,6 +8,7 @@ from typing import Any, Final
 from molscore.api.finished import Finished, is_finished
 from molscore.api.resuming import can_be_kept, describe_run, open_kept
 from molscore.bundle.reader import load_bundle
+from molscore.data.beside import files_beside
 from molscore.data.names import free_names
 from molscore.data.outputs import refuse_inputs
 from molscore.data.records import Record, TableOptions, TableReader
@@ -80,9 +81,10 @@ def predict_table(
     paths = [model] if isinstance(model, str | Path) else list(model)
     if not paths:
         raise ConfigError("no model is given")
-    for path in paths:
-        refuse_inputs(output, table=source, model=path)
+    refuse_inputs(output, table=source, model=paths)
     keeps = can_be_kept(output, output_format, resume=resume)
+    if keeps:
+        refuse_inputs(output, also=files_beside(output), table=source, model=paths)
     # Opened first: what is refused is so before a header is written.
     models = Models.open([load_bundle(path) for path in paths], engine, device)
     with open_table(source, table) as reader:
@@ -118,6 +120,7 @@ def predict_table(
                 reader,
                 columns,
                 rows,
+                form=resolve_format(output, output_format),
                 model=[bundle.sha256 for bundle in models.bundles],
                 engine=engine,
                 device=device,

@@ -40,7 +40,12 @@ def can_be_kept(output: str | Path, wanted: OutputFormat, *, resume: bool) -> bo
 
 
 def describe_run(
-    reader: TableReader, columns: Sequence[str], rows: RowRange, **settings: Any
+    reader: TableReader,
+    columns: Sequence[str],
+    rows: RowRange,
+    *,
+    form: tuple[str, bool],
+    **settings: Any,
 ) -> About:
     """Return what decides the bytes of an output, apart from the rows of the input.
 
@@ -48,14 +53,18 @@ def describe_run(
         reader: the input.
         columns: of the output.
         rows: those wanted.
+        form: format of the output, and whether it is gzipped.
         settings: option -> JSON value.
     """
+    name, gzipped = form
     return {
         "molscore": version("molscore"),
         "RDKit": rdkit_version(),
         "chunks of": [FIRST_ROWS, CHUNK_ROWS],
         "the input columns": reader.columns,
-        "the SMILES in column": reader.columns[reader.smiles_index],
+        # By number too: names may repeat.
+        "the SMILES in column": f"{reader.smiles_index + 1} {reader.columns[reader.smiles_index]}",
+        "the output format": f"{name}.gz" if gzipped else name,
         "the output columns": list(columns),
         "--skip": rows.skip,
         "--limit": rows.limit,

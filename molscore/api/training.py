@@ -144,7 +144,13 @@ def train_model(
         if value not in known:
             raise ConfigError(f"unknown {name} {value!r}; expected one of {', '.join(known)}")
     check_workers(workers)
-    refuse_inputs(output, table=table, folds_file=folds_file, model_to_start_from=start)
+    refuse_inputs(
+        output,
+        table=table,
+        folds_file=folds_file,
+        model_to_start_from=start,
+        table_to_exclude=list(exclude),
+    )
     with training_extra():
         from molscore.data.splits import read_folds_file  # noqa: PLC0415 (may need the extra)
         from molscore.train.folder import RunFolder  # noqa: PLC0415

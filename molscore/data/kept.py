@@ -8,14 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
+from molscore.data.beside import partial_path, shown, spare, state_path
 from molscore.data.marks import (
     About,
     Mark,
     RowsHash,
     check_about,
     read_state,
-    shown,
-    spare,
     thin_out,
     whole_marks,
     write_state,
@@ -28,20 +27,6 @@ if sys.platform != "win32":  # there, two runs at once are not noticed
     import fcntl
 
 LOGGER: Final = logging.getLogger(__name__)
-_LONGEST_NAME: Final = 200
-
-
-def partial_path(path: Path) -> Path:
-    """Return where the output that will be `path` is written."""
-    name = path.name
-    if len(name.encode()) > _LONGEST_NAME:  # as long as the file system takes
-        name = f"{name[:40]}.{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-    return path.with_name(f"{name}.partial")
-
-
-def state_path(partial: Path) -> Path:
-    """Return where it is said how far `partial` is whole."""
-    return partial.with_name(f"{partial.name}.json")
 
 
 class KeptOutput(Output):

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
+from molscore.data.beside import shown, spare
 from molscore.data.records import Record
 from molscore.errors import ConfigError
 
@@ -98,14 +99,6 @@ def whole_marks(file: IO[bytes], marks: Sequence[Mark]) -> tuple[list[Mark], Any
     return list(marks[:held]), good
 
 
-def shown(path: Path | None) -> str:
-    """Return a path as short as it can be read: from the working directory on."""
-    try:
-        return str(path and path.relative_to(Path.cwd()))
-    except (OSError, ValueError):
-        return str(path)
-
-
 def write_state(path: Path, about: About, marks: Sequence[Mark]) -> None:
     """Write what is known, whole or not at all."""
     new = spare(path)
@@ -114,11 +107,6 @@ def write_state(path: Path, about: About, marks: Sequence[Mark]) -> None:
     )
     new.write_text(text, encoding="ascii")
     new.replace(path)
-
-
-def spare(path: Path) -> Path:
-    """Return the name under which a new state is written."""
-    return path.with_name(f"{path.name}.new")
 
 
 def read_state(path: Path) -> tuple[About, list[Mark]]:

@@ -7,7 +7,7 @@ import secrets
 import select
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -26,23 +26,38 @@ def _destination(path: Path) -> Path:
         raise ConfigError(f"cannot write {str(path)[:200]}: {reason}") from None
 
 
-def refuse_inputs(output: str | Path | None, **inputs: Any) -> None:
+def refuse_inputs(output: str | Path | None, *, also: Sequence[Path] = (), **inputs: Any) -> None:
     """Refuse an output that is one of the files the command reads: it would be lost.
 
     Args:
         output: as for `Output`.
-        inputs: what each is -> its path; what is no path (a data frame, None, "-") is ignored.
+        also: files that are written on the way to it.
+        inputs: what each is -> its path, or a list of paths; what is no path (a data frame,
+            None, "-") is ignored.
 
     Raises:
         ConfigError: naming the one it is.
     """
-    for what, path in inputs.items():
-        if not isinstance(path, str | Path) or str(path) == "-" or output is None:
-            continue
-        with suppress(OSError, ValueError):
-            if Path(output).is_file() and Path(output).samefile(path):
-                name = what.replace("_", " ")
+    if output is None:
+        return
+    for what, given in inputs.items():
+        name = what.replace("_", " ")
+        for path in given if isinstance(given, list | tuple) else [given]:
+            if not isinstance(path, str | Path) or str(path) == "-":
+                continue
+            if _is_same(output, path):
                 raise ConfigError(f"--output {output} is the {name} itself; give another name")
+            if any(_is_same(other, path) for other in also):
+                raise ConfigError(
+                    f"--output {output} is written by way of {path}, which is the {name}; "
+                    "give another name"
+                )
+
+
+def _is_same(output: str | Path, path: str | Path) -> bool:
+    with suppress(OSError, ValueError):
+        return Path(output).is_file() and Path(output).samefile(path)
+    return False
 
 
 class Output:

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from handmade_bundle import bundle_bytes
 
-from molscore.api import predict_table
+from molscore.api import distill, predict_table, train
 from molscore.data import gzipped
-from molscore.data.kept import partial_path
+from molscore.data.beside import partial_path
+from molscore.data.records import TableOptions
 from molscore.errors import ConfigError, InputError
 from molscore.predict.stream import Summary
 
@@ -114,6 +115,22 @@ def test_another_command_is_refused(folder: Path, options: dict[str, Any], words
     with pytest.raises(ConfigError, match=words):
         predict(resume=True, **options)
     assert Path("out.csv.partial").read_bytes() == before
+
+
+def test_another_format_is_refused(folder: Path) -> None:
+    interrupted("out.dat", output_format="csv")
+    before = Path("out.dat.partial").read_bytes()
+    with pytest.raises(ConfigError, match="begun with the output format csv, now it is tsv"):
+        predict("out.dat", output_format="tsv", resume=True)
+    assert Path("out.dat.partial").read_bytes() == before
+
+
+def test_another_smiles_column_of_the_same_name_is_refused(folder: Path) -> None:
+    Path("twice.csv").write_text("s,s\n" + "CC,CCO\n" * N)
+    options = {"table_file": "twice.csv"}
+    interrupted(table=TableOptions(header="yes", smiles_column="1"), **options)
+    with pytest.raises(ConfigError, match="SMILES in column 1 s, now it is 2 s"):
+        predict(table=TableOptions(header="yes", smiles_column="2"), resume=True, **options)
 
 
 def test_another_table_is_refused(folder: Path) -> None:
@@ -231,6 +248,27 @@ def test_what_cannot_be_gone_on_with(folder: Path, output: str, words: str) -> N
 def test_parquet_leaves_nothing_when_interrupted(folder: Path) -> None:
     interrupted("o.parquet")
     assert not list(folder.glob("o.*"))
+
+
+@pytest.mark.parametrize("ending", [".partial", ".partial.json", ".partial.json.new"])
+def test_an_input_is_not_written_over_on_the_way(folder: Path, ending: str) -> None:
+    source = f"w.csv{ending}"
+    before = Path("in.csv").read_bytes()
+    Path(source).write_bytes(before)
+    with pytest.raises(ConfigError, match=r"w\.csv is written by way of .*, which is the table"):
+        predict("w.csv", table_file=source, force=True)
+    assert Path(source).read_bytes() == before
+    predict("o.parquet", table_file=source)  # has no file beside it
+
+
+def test_a_table_to_exclude_is_not_written_over(folder: Path) -> None:
+    Path("seen.csv").write_text("smiles\nC\n")
+    for call in (
+        lambda **more: train("in.csv", **more),
+        lambda **more: distill("m.molscore", "in.csv", **more),
+    ):
+        with pytest.raises(ConfigError, match=r"seen\.csv is the table to exclude itself"):
+            call(output="seen.csv", exclude=["other.csv", "seen.csv"], force=True)
 
 
 def test_jsonl_keeps_the_model(folder: Path) -> None:

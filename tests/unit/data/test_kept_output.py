@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from molscore.data import gzipped
-from molscore.data.kept import KeptOutput, partial_path, state_path
+from molscore.data.beside import partial_path, spare, state_path
+from molscore.data.kept import KeptOutput
 from molscore.data.marks import Mark, RowsHash, thin_out, whole_marks
 from molscore.data.records import Record
 from molscore.data.tables import open_writer
