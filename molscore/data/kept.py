@@ -2,19 +2,21 @@
 
 import hashlib
 import logging
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
-from molscore.data.beside import partial_path, shown, spare, state_path
+from molscore.data.beside import is_still, open_plain, partial_path, shown, spare, state_path
 from molscore.data.marks import (
     About,
     Mark,
     RowsHash,
     check_about,
     read_state,
+    refuse_strange,
     thin_out,
     whole_marks,
     write_state,
@@ -81,8 +83,16 @@ class KeptOutput(Output):
             first_row: the first row that was wanted.
 
         Raises:
+            ConfigError: if a mark counts other rows than there are before it.
             InputError: if they are not the rows the output was made of.
         """
+        for mark in self._marks:
+            if sum(mark.counts.values()) != mark.next_row - first_row:
+                raise ConfigError(
+                    f"{shown(self._partial and state_path(self._partial))} counts other rows than "
+                    f"those up to row {mark.next_row:,}; start again with --force instead of "
+                    "--resume"
+                )
         reached = 0
         for mark in self._marks:
             while reached < mark.next_row and (record := next(records, None)) is not None:
@@ -133,25 +143,14 @@ class KeptOutput(Output):
         with self._guarding():
             write_state(state_path(self._partial), self._about, self._marks)
 
-    def commit(self) -> None:
-        """See `Output.commit`."""
-        partial = self._partial
-        super().commit()
-        if partial is not None:
-            _forget(partial)
-
     def discard(self) -> None:
         """Close the file; it is dropped only if there is nothing in it to go on with."""
         if self._partial is None or not self._marks:
-            partial = self._partial
             super().discard()
-            if partial is not None:
-                _forget(partial)
             return
-        with suppress(OSError, ValueError):  # a full disk, once more
-            self._stream.close()
         with suppress(OSError):  # stopped while it was written
             spare(state_path(self._partial)).unlink(missing_ok=True)
+        self._close_anyhow()
         if self._ready:  # else why it cannot be gone on with has been said
             LOGGER.info(
                 "%s keeps %s rows; the same command with --resume goes on",
@@ -163,28 +162,51 @@ class KeptOutput(Output):
     def _left(self) -> str:
         return "" if self._marks else super()._left()
 
+    def _rename(self, partial: Path, path: Path) -> None:
+        super()._rename(partial, path)
+        _forget(partial)
+
+    def _drop(self, partial: Path) -> None:
+        super()._drop(partial)
+        _forget(partial)
+
     def _open_partial(self, path: Path) -> tuple[Path, IO[bytes]]:
         partial = partial_path(path)
         try:
-            stream: IO[bytes] = partial.open("r+b")
+            stream = open_plain(partial, write=True)
+            is_new = False
         except FileNotFoundError:
-            write_state(state_path(partial), self._about, [])
+            refuse_strange(state_path(partial))
+            self._begin(partial)
             stream = partial.open("xb")
-            _lock(stream, partial)
-            if self._resume:
-                LOGGER.info("there is no %s: starting with the first row", shown(partial))
-            return partial, stream
+            is_new = True
         try:
             _lock(stream, partial)
-            self._take_over(partial, stream)
+            if not is_new:
+                self._take_over(partial, stream)
+            elif self._resume:
+                LOGGER.info("there is no %s: starting with the first row", shown(partial))
         except BaseException:
             stream.close()
             raise
         return partial, stream
 
+    def _begin(self, partial: Path) -> None:
+        state = state_path(partial)
+        try:
+            write_state(state, self._about, [])
+        except OSError as error:
+            if not os.path.lexists(state):  # a folder that takes no new file
+                raise
+            raise ConfigError(
+                f"{shown(state)} is in the way and cannot be replaced ({error.strerror}); move it "
+                "away, or give another --output"
+            ) from None
+
     def _take_over(self, partial: Path, stream: IO[bytes]) -> None:
         """Find out what may become of a file that is there."""
         state = state_path(partial)
+        refuse_strange(state, only_spare=self._resume)
         if self._resume:
             theirs, marks = read_state(state)
             check_about(shown(partial), theirs, self._about)
@@ -200,23 +222,27 @@ class KeptOutput(Output):
                 f"{shown(partial)} holds rows of a run that did not get to its end: --resume goes "
                 "on with it, --force starts again"
             )
-        write_state(state, self._about, [])
+        self._begin(partial)
         stream.truncate(0)
 
 
 def _lock(stream: IO[bytes], partial: Path) -> None:
     """Hold the file as long as it is open: two runs would write over each other."""
-    if sys.platform == "win32":
-        return
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if sys.platform != "win32":
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(
+                f"{shown(partial)} is being written by another run; wait for it, or give another "
+                "--output"
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+    if not is_still(stream, partial):
         raise ConfigError(
-            f"{shown(partial)} is being written by another run; wait for it, or give another "
-            "--output"
-        ) from None
-    except OSError:  # a file system without locks
-        return
+            f"{shown(partial)} was just finished or dropped by another run; look at what it "
+            "left, then give the command again"
+        )
 
 
 def _forget(partial: Path) -> None:

@@ -15,6 +15,8 @@ from typing import IO, Any, Final, cast
 from molscore.errors import ConfigError, MolscoreError
 
 _NO_NEW_FILES: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_CLOSE_FIRST: Final = sys.platform == "win32"
+"""An open file cannot be renamed or removed there."""
 
 
 def _destination(path: Path) -> Path:
@@ -81,6 +83,8 @@ class Output:
         self._force = force
         self._partial: Path | None = None
         self._position = 0
+        self._in_place = False
+        self._touched = False
         self._stream = self._open_stdout() if self.path is None else self._open_path(self.path)
 
     def _open_stdout(self) -> IO[bytes]:
@@ -111,7 +115,9 @@ class Output:
                 # A folder that takes no file around a file that does: a mounted one.
                 if error.errno not in _NO_NEW_FILES or not os.access(path, os.W_OK):
                     raise
-                return path.open("r+b")
+                stream = path.open("r+b")
+                self._in_place = True
+                return stream
         except OSError as error:
             raise MolscoreError(f"cannot write {self.name}: {error.strerror or error}") from None
         self._partial = partial
@@ -160,6 +166,7 @@ class Output:
         """
         block = bytes(data)
         rest = memoryview(block)
+        self._touched = True
         with self._guarding():
             while rest:
                 written = cast(int | None, self._stream.write(rest))
@@ -206,18 +213,20 @@ class Output:
                 return
             with self._guarding():
                 if self._partial is None:
-                    if self.path.is_file():
+                    if self._in_place:
                         self._stream.truncate()
-                else:
-                    os.fsync(self._stream.fileno())
-                self._stream.close()
-                if self._partial is not None:
-                    self._check_free(self.path)
-                    self._rename(self._partial, self.path)
-                    self._partial = None
+                    self._stream.close()
+                    return
+                os.fsync(self._stream.fileno())
+                if _CLOSE_FIRST:
+                    self._stream.close()
+                self._check_free(self.path)
+                self._rename(self._partial, self.path)
+                self._partial = None
         except BaseException:
             self.discard()
             raise
+        self._close_anyhow()  # behind the renaming: until then, a lock on the file holds
 
     def _rename(self, partial: Path, path: Path) -> None:
         try:
@@ -233,13 +242,21 @@ class Output:
         """Drop what was written, as far as it can be dropped."""
         if self.path is None:
             return
-        # Closing flushes what is left; on a full disk that fails again, which changes nothing.
         with suppress(OSError, ValueError):
-            if self._partial is None and self.path.is_file():
+            if self._in_place and self._touched:
                 self._stream.truncate(0)  # rather than half a table
-        with suppress(OSError):
-            self._stream.close()
+        if _CLOSE_FIRST:
+            self._close_anyhow()
         if self._partial is not None:
             with suppress(OSError):
-                self._partial.unlink()
+                self._drop(self._partial)
             self._partial = None
+        self._close_anyhow()
+
+    def _drop(self, partial: Path) -> None:
+        partial.unlink()
+
+    def _close_anyhow(self) -> None:
+        # Closing flushes what is left; on a full disk that fails again, which changes nothing.
+        with suppress(OSError, ValueError):
+            self._stream.close()

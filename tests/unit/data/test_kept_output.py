@@ -1,9 +1,13 @@
 """Outputs that outlive an interruption: gone on with byte for byte, or refused with the reason."""
 
+import errno
 import gzip
 import io
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import pytest
 from hypothesis import given
@@ -220,6 +224,180 @@ def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="schema 99"):
         write(tmp_path / "o.csv", resume=True)
     assert partial.read_text() == "theirs"
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+@pytest.mark.parametrize("place", ["", ".json", ".json.new"])
+def test_no_link_is_followed(
+    tmp_path: Path, half: Path, place: str, link: Callable, resume: bool, force: bool
+) -> None:
+    """A stranger can foresee the names, and may have put a link there."""
+    victim = tmp_path / "victim"
+    victim.write_text("theirs")
+    name = Path(f"{partial_path(half)}{place}")
+    name.unlink(missing_ok=True)
+    link(victim, name)
+    with pytest.raises(ConfigError, match=r"is a link|has a second name"):
+        write(half, resume=resume, force=force or not resume)
+    assert victim.read_text() == "theirs"
+    assert os.path.lexists(name)
+
+
+@pytest.mark.parametrize("place", [state_path, lambda partial: spare(state_path(partial))])
+def test_a_state_that_is_not_ours_is_left_alone(tmp_path: Path, place: Callable) -> None:
+    name = place(partial_path(tmp_path / "o.csv"))
+    name.write_text('{"mine": 1}')
+    for force in (False, True):
+        with pytest.raises(ConfigError, match=rf"{name.name} is in the way: .* not its own"):
+            write(tmp_path / "o.csv", force=force)
+    assert name.read_text() == '{"mine": 1}'
+    assert [path.name for path in tmp_path.iterdir()] == [name.name]
+
+
+def test_a_state_cut_by_a_power_cut_is_started_again(half: Path) -> None:
+    for text in ("", '{"sch', '{"schema": 1, "ab'):
+        state_path(partial_path(half)).write_text(text)
+        partial_path(half).touch()
+        write(half, force=True)
+        assert [p.name for p in half.parent.iterdir()] == ["o.csv"]
+
+
+def test_the_lock_holds_until_the_file_is_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = KeptOutput(tmp_path / "o.csv", ABOUT, force=False, resume=False)
+    rename = Path.replace
+
+    def try_another(self: Path, target: Path) -> Path:
+        with pytest.raises(ConfigError, match="is being written by another run"):
+            KeptOutput(tmp_path / "o.csv", ABOUT, force=False, resume=True)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", try_another)
+    kept.commit()
+    assert [p.name for p in tmp_path.iterdir()] == ["o.csv"]
+    assert kept.closed
+
+
+def test_a_file_that_another_run_finished_meanwhile(
+    half: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def finish(*_: object) -> None:
+        partial_path(half).rename(half)
+
+    monkeypatch.setattr("fcntl.flock", finish)
+    with pytest.raises(ConfigError, match="was just finished or dropped by another run"):
+        write(half, resume=True)
+    assert half.exists()
+
+
+def refusing(error: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the system refuse to open or make `path`."""
+    opening, making = os.open, Path.open
+
+    def open_number(name: Path, *more: int) -> int:
+        if Path(name) == path:
+            raise OSError(error, os.strerror(error))
+        return opening(name, *more)
+
+    def open_path(self: Path, *more: str, **options: str) -> IO:
+        if self == path:
+            raise OSError(error, os.strerror(error))
+        return making(self, *more, **options)
+
+    monkeypatch.setattr(os, "open", open_number)
+    monkeypatch.setattr(Path, "open", open_path)
+
+
+def test_a_partial_file_of_another_user_is_an_error(
+    half: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half.write_text("old")
+    refusing(errno.EACCES, partial_path(half), monkeypatch)
+    for resume in (False, True):
+        with pytest.raises(ConfigError, match=r"partial is in the way .* \(Permission denied\)"):
+            write(half, force=True, resume=resume)
+    assert half.read_text() == "old"
+
+
+def test_what_is_written_in_place_is_not_emptied_before_the_first_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "o.csv"
+    path.write_text("old")
+    refusing(errno.EACCES, partial_path(path), monkeypatch)
+    with pytest.raises(ConfigError, match="is written in place"):
+        write(path, resume=True, force=True)
+    assert path.read_text() == "old"
+    with pytest.raises(Killed):
+        write(path, force=True, until=30)
+    assert path.read_text() == ""  # rather than half a table
+    write(path, force=True)
+    assert path.read_text().startswith("smiles,note")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("number", value) for value in ("1", -1, 1.0, True, None, 10**30)),
+        *(("next_row", value) for value in ([], -1, 1000)),
+        *(("n_bytes", value) for value in ("x", -1, 10**9)),
+        *(("output_sha256", value) for value in (1, "", "G" * 64)),
+        *(("input_sha256", value) for value in (None, "\x1b[2J")),
+        *(("counts", value) for value in ([], {"ok": "1"}, {"ok": -1}, {"\x1b": 10}, {})),
+        ("other", 1),
+    ],
+)
+def test_a_mark_of_a_stranger_is_checked(half: Path, field: str, value: object) -> None:
+    before = partial_path(half).read_bytes()
+    state = state_path(partial_path(half))
+    data = json.loads(state.read_text())
+    data["marks"][0][field] = value
+    state.write_text(json.dumps(data))
+    with pytest.raises(
+        ConfigError, match=r"json (cannot be read|counts other rows)|is not as it was written"
+    ) as caught:
+        write(half, resume=True)
+    assert str(caught.value).isprintable()
+    assert partial_path(half).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"schema": 1, "about": {}, "marks": [[]]}', '{"schema": 1' + "0" * 5000],
+)
+def test_a_record_of_a_stranger_is_checked(half: Path, text: str) -> None:
+    state_path(partial_path(half)).write_text(text)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        write(half, resume=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": "\x1b[31m" * 100},
+        {"about": {"model": "\x1b]0;title\x07" * 100}},
+        {"about": {**ABOUT, "\x1b" * 100: 1}},
+        {"about": {"model": json.loads("[" * 200 + "]" * 200)}},
+    ],
+)
+def test_text_of_a_stranger_is_cut_and_printable(half: Path, change: dict) -> None:
+    state = state_path(partial_path(half))
+    state.write_text(json.dumps(json.loads(state.read_text()) | change))
+    with pytest.raises(ConfigError) as caught:
+        write(half, resume=True)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500
+
+
+def test_long_settings_are_shown_where_they_part(half: Path) -> None:
+    state = state_path(partial_path(half))
+    data = json.loads(state.read_text())
+    state.write_text(json.dumps(data | {"about": {**ABOUT, "model": ["a" * 64, "b" * 64]}}))
+    with pytest.raises(ConfigError, match=r"model a{18}, b{60}, now it is a{18}, c{60};"):
+        write(half, resume=True, about={**ABOUT, "model": ["a" * 64, "c" * 64]})
 
 
 def test_two_runs_do_not_write_over_each_other(tmp_path: Path) -> None:
