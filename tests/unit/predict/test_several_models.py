@@ -1,5 +1,6 @@
 """Several models in one pass: each predicts what it predicts alone, told apart by name."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,12 @@ from tree_bundle import tree_bundle
 import molscore
 from molscore.api import predict_table
 from molscore.bundle.reader import Bundle, load_bundle, parse_bundle
-from molscore.chem.packed import GraphArrays
 from molscore.chem.policy import ChemPolicy
 from molscore.data.targets import Target
 from molscore.errors import ConfigError
 from molscore.predict import core
 from molscore.predict.core import predict_chunk
-from molscore.predict.engine import OnnxEngine
+from molscore.predict.engine import Batch, OnnxEngine, Outputs
 from molscore.predict.models import Models, name_targets
 from molscore.predict.stream import predict_chunks
 from molscore.predict.worker import Task
@@ -38,10 +38,10 @@ TREES = parse_bundle(tree_bundle(), where="trees.molscore")
 class Faulty(OnnxEngine):
     """Fails on molecules of three atoms."""
 
-    def run(self, arrays: GraphArrays, descriptors: Any) -> Any:
-        if (arrays.n_atoms == 3).any():
+    def run(self, batches: Sequence[Batch]) -> list[Outputs]:
+        if any((arrays.n_atoms == 3).any() for arrays, _ in batches):
             raise RuntimeError("three")
-        return super().run(arrays, descriptors)
+        return super().run(batches)
 
 
 def test_each_predicts_what_it_predicts_alone() -> None:
