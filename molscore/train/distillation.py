@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from molscore.bundle.reader import Bundle
+from molscore.bundle.structures import STRUCTURES, hash_structures
 from molscore.data.targets import LabelledTable, Target
 from molscore.errors import ConfigError
 from molscore.train.assess import OutOfFold, assess
@@ -147,6 +148,8 @@ def run_distillation(
         resume=resume,
         log=log,
         progress=progress,
+        # A teacher that does not say so was trained on this table at least, whose rows are taken.
+        inherited=bundle.arrays.get(STRUCTURES, hash_structures(())),
         origin=origin,
     )
     return carry_out(job)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import molscore
-from molscore.bundle.structures import STRUCTURES, hash_structures
+from molscore.bundle.structures import STRUCTURES, hash_structures, join_structures
 from molscore.bundle.writer import save_bundle
 from molscore.chem.features import FEATURIZER_VERSION
 from molscore.cpus import available_cpus
@@ -79,6 +79,8 @@ class Job:
         progress: told (epochs done, epochs in all).
         start: weights each expert starts from, taken in turn; none for a start from scratch.
         known: bool [n], the rows whose structures the model to start from was trained on.
+        inherited: uint64, hashes of the structures that the model to start from, or to learn
+            from, was trained on; the new one has learned of them too.
         origin: other models and tables that had a part in this one, for its manifest.
     """
 
@@ -95,6 +97,7 @@ class Job:
     progress: ProgressCallback | None
     start: Sequence[Weights] = ()
     known: NDArray[np.bool_] | None = None
+    inherited: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
     origin: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -123,7 +126,8 @@ def carry_out(job: Job) -> TrainResult:
         metrics = _write_assessment(job, joined)
         # The last experts are those that ship: the trees of a blend, which take all descriptors
         # where its networks take the same ones or none; and the student made of all experts.
-        arrays: dict[str, Any] = {STRUCTURES: hash_structures(prepared.keys)}
+        structures = join_structures(hash_structures(prepared.keys), job.inherited)
+        arrays: dict[str, Any] = {STRUCTURES: structures}
         for i, (_, scaler) in enumerate(experts[-len(joined.experts) :]):
             if scaler is not None:
                 arrays |= {f"descriptors/{i}/{k}": v for k, v in scaler.to_arrays().items()}

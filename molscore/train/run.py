@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from molscore.bundle.structures import seen
+from molscore.bundle.structures import hash_structures, seen
 from molscore.chem.policy import ChemPolicy
 from molscore.data.targets import LabelledTable
 from molscore.errors import ConfigError
@@ -122,6 +122,7 @@ def run_training(
         progress=progress,
         start=() if start is None else start.experts,
         known=known,
+        inherited=hash_structures(()) if start is None else start.structures,
         origin=_origin(start, known, exclude),
     )
     return carry_out(job)

@@ -19,7 +19,7 @@ from molscore.bundle.reader import load_bundle
 from molscore.bundle.structures import STRUCTURES
 from molscore.chem.policy import ChemPolicy
 from molscore.config import Config
-from molscore.errors import ConfigError
+from molscore.errors import BundleError, ConfigError
 from molscore.nn.config import ModelConfig
 from molscore.nn.model import PropertyModel
 
@@ -42,7 +42,8 @@ class Start:
         model: its architecture.
         policy: its standardisation of molecules.
         experts: the weights below the head of each of its experts.
-        structures: uint64, hashes of the structures it was trained on.
+        structures: uint64, hashes of the structures it was trained on, those of the model it
+            started from itself among them.
     """
 
     name: str
@@ -80,13 +81,18 @@ def read_start(path: str | Path) -> Start:
     """Read the networks of a bundle.
 
     Raises:
-        BundleError: when it cannot be read.
+        BundleError: when it cannot be read, or does not say what it was trained on.
         ConfigError: when it has no network.
     """
     bundle = load_bundle(path)
     manifest = bundle.manifest
     if "graph" not in manifest.model.kinds:
         raise ConfigError(f"{path}: a model of trees alone has no network to start from")
+    if STRUCTURES not in bundle.arrays:
+        raise BundleError(
+            f"{bundle.where} does not say which structures it was trained on, so no model that "
+            "starts from it could be judged; train it again"
+        )
     experts = tuple(
         {
             name: array

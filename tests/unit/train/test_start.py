@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
+from molscore.api import evaluate
 from molscore.api import train as api_train
 from molscore.bundle.reader import load_bundle
 from molscore.bundle.structures import STRUCTURES, hash_structures
@@ -106,6 +107,16 @@ def test_rows_the_other_model_knows_are_counted_and_judged_apart(origin, tmp_pat
     unseen = [line.split(",") for line in text if int(line.split(",")[0]) >= len(known)]
     error = np.array([float(y) - float(p) for _, _, y, p in unseen])
     assert scores["others"]["pooled"]["rmse"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-4)
+
+
+def test_the_models_before_the_model_to_start_from_are_not_forgotten(origin, tmp_path):
+    second = train(tmp_path, "second", VARIED, start=origin, epochs=1).bundle
+    all_of_them = hash_structures(structure_key(molecule(s)) for s in [*ALCOHOLS, *VARIED])
+    assert np.array_equal(load_bundle(second).arrays[STRUCTURES], all_of_them)
+    third = train(tmp_path, "third", ALCOHOLS[:9], start=second, epochs=1).bundle
+    assert load_bundle(third).manifest.training["start"]["rows_it_was_trained_on"] == 9
+    table(tmp_path / "known.csv", [*ALCOHOLS[9:12], "FC(F)(F)CCCN"])
+    assert evaluate(third, tmp_path / "known.csv").n_seen == 3
 
 
 def test_resumed_runs_start_from_the_same_weights(origin, tmp_path):
