@@ -26,7 +26,7 @@ from molscore.train.data import TrainingData
 from molscore.train.expert import ExpertResult
 from molscore.train.folder import RunConfig, RunFolder
 from molscore.train.job import Job, ProgressCallback, TrainResult, carry_out, run_config
-from molscore.train.listing import Listing
+from molscore.train.listing import Listing, read_excluded
 from molscore.train.log import Log, RunLog
 from molscore.train.messages import say_what_is_used
 from molscore.train.places import check_places
@@ -115,8 +115,9 @@ def run_distillation(
     teacher = Teacher.of(bundle)
     train, plain = training.schedule(teacher.train), model.plain()
     device = check_settings(plain, train, len(table.targets), device)
-    prepared = _prepare(table, teacher, model, folds, exclude)
-    say_what_is_used(table, prepared, log)
+    excluded = read_excluded(exclude, bundle.manifest.policy, log)
+    prepared = _prepare(table, teacher, model, folds, excluded)
+    say_what_is_used(table, prepared, log, excluding=bool(exclude))
     origin: dict[str, Any] = {TEACHER: teacher.about()}
     data = prepared.data
     if extra is not None:
@@ -160,7 +161,7 @@ def _prepare(
     teacher: Teacher,
     model: StudentModel,
     folds: NDArray[np.int64] | None,
-    exclude: Sequence[Listing],
+    excluded: frozenset[str],
 ) -> Prepared:
     """Return the data the teacher was trained on, or raise."""
     manifest, train = teacher.bundle.manifest, teacher.train
@@ -176,7 +177,7 @@ def _prepare(
         seed=train.seed,
         descriptors=manifest.model.takes_descriptors or model.takes_descriptors,
         folds=folds,
-        exclude=frozenset[str]().union(*(listing.keys(manifest.policy) for listing in exclude)),
+        exclude=excluded,
     )
     data = prepared.data
     if not manifest.model.takes_descriptors:

@@ -13,8 +13,10 @@ from molscore.train.prepare import Prepared
 from molscore.train.start import Start
 
 
-def say_what_is_used(table: LabelledTable, prepared: Prepared, log: Log) -> None:
-    """Say how many rows are used and which are not."""
+def say_what_is_used(
+    table: LabelledTable, prepared: Prepared, log: Log, *, excluding: bool
+) -> None:
+    """Say how many rows are used and which are not; of excluded ones only when `excluding`."""
     n = prepared.counts
     log(f"{table.name}: {n['rows_read']} rows read, {n['rows_used']} used")
     for item in table.rejected[:20]:
@@ -29,7 +31,7 @@ def say_what_is_used(table: LabelledTable, prepared: Prepared, log: Log) -> None
         )
     if len(prepared.failures) > 20:
         log(f"left out: {len(prepared.failures) - 20} more rows with an unusable SMILES")
-    if n["rows_excluded"]:
+    if excluding:  # none is worth a line too: the wrong table excludes nothing
         log(f"{n['rows_excluded']} rows hold excluded structures and are not used")
     if prepared.n_unlabelled:
         log(f"left out: {prepared.n_unlabelled} rows without a label")

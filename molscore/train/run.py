@@ -19,7 +19,7 @@ from molscore.train.config import TrainConfig
 from molscore.train.expert import ExpertResult
 from molscore.train.folder import RunConfig, RunFolder
 from molscore.train.job import Job, ProgressCallback, TrainResult, carry_out, run_config
-from molscore.train.listing import Listing
+from molscore.train.listing import Listing, read_excluded
 from molscore.train.log import Log, RunLog
 from molscore.train.messages import describe_start, say_what_is_used
 from molscore.train.places import check_places
@@ -69,7 +69,7 @@ def run_training(
 
     Raises:
         ConfigError: when a file or run is in the way, or the run to resume is another one.
-        InputError: when the table does not allow training.
+        InputError: when the table does not allow training, or one to leave out has no structure.
         MolscoreError: when a training process fails.
     """
     folder = RunFolder(run_dir)
@@ -92,10 +92,10 @@ def run_training(
         seed=train.seed,
         descriptors=model.takes_descriptors,
         folds=folds,
-        exclude=frozenset[str]().union(*(excluded.keys(policy) for excluded in exclude)),
+        exclude=read_excluded(exclude, policy, log),
     )
     train = dataclasses.replace(train, folds=prepared.counts["folds"])
-    say_what_is_used(table, prepared, log)
+    say_what_is_used(table, prepared, log, excluding=bool(exclude))
     known = None if start is None else seen(prepared.keys, start.structures)
     if start is not None and known is not None:
         log(describe_start(start, known))

@@ -344,12 +344,12 @@ class TestRefusals:
 
     def test_excluded_structures_are_asked_for(self, place, tmp_path):
         benchmark = Listing("b.smi", "", ("OCC", "c1ccccc1"))
-        keys = benchmark.keys(ChemPolicy())
+        keys, _ = benchmark.read(ChemPolicy())
         _, prepared = prepared_table(place / "table.csv", exclude=keys)
         path = write_teacher(tmp_path / "t.molscore", prepared.data)
         self.refused(place, tmp_path, InputError, "not the data", teacher=path)
         table = read_labelled(place / "table.csv", targets=MEANT)
-        found = _prepare(table, Teacher.of(load_bundle(path)), SMALL, None, [benchmark])
+        found = _prepare(table, Teacher.of(load_bundle(path)), SMALL, None, keys)
         assert len(found.data) == len(prepared.data) == 28
 
     def test_a_student(self, finished, tmp_path):

@@ -14,7 +14,7 @@ from molscore.bundle.structures import STRUCTURES, hash_structures
 from molscore.chem.parse import structure_key
 from molscore.chem.policy import ChemPolicy
 from molscore.data.splits import make_folds
-from molscore.errors import ConfigError
+from molscore.errors import ConfigError, InputError
 from molscore.nn.config import ModelConfig
 from molscore.train.config import FINE_TUNING, TrainConfig
 from molscore.train.expert import ExpertTrainer
@@ -186,9 +186,26 @@ def test_excluded_structures_are_not_learned_from(tmp_path):
     (said,) = bundle.manifest.training["excluded"]
     assert said == {"table": "benchmark.smi", "sha256": read_listing(other).sha256}
     log = (tmp_path / "m-run" / "log.txt").read_text()
+    assert (
+        "warning: benchmark.smi: 2 structures to leave out (1 row could not be read) in column "
+        "'smiles'"
+    ) in log
     assert "2 rows hold excluded structures and are not used" in log
     rows = json.loads((tmp_path / "m-run" / "metrics.json").read_text())
     assert rows["logS"]["pooled"]["n"] == len(left)
+
+
+def test_a_table_that_excludes_nothing_is_told(tmp_path):
+    other = tmp_path / "benchmark.csv"
+    other.write_text("smiles,name\nC1CC,broken\nfoo,ethanol\n")
+    with pytest.raises(InputError, match=r"benchmark.csv: no structure to leave out: none of 2 "):
+        train(tmp_path, "m", ALCOHOLS, exclude=other)
+    assert not (tmp_path / "m-run").exists()
+    other.write_text("smiles,name\nFC(F)(F)CCCN,amine\n")
+    train(tmp_path, "m", ALCOHOLS, exclude=other, epochs=1)
+    log = (tmp_path / "m-run" / "log.txt").read_text()
+    assert "benchmark.csv: 1 structure to leave out (0 rows could not be read)" in log
+    assert "0 rows hold excluded structures and are not used" in log
 
 
 def test_excluding_moves_no_other_row_to_another_fold_of_a_file(tmp_path):
