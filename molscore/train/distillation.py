@@ -95,7 +95,8 @@ def run_distillation(
         training: schedule of a student.
         extra: molecules whose values the teacher supplies.
         folds: int64, the fold of every row of the table, where the teacher was given them.
-        exclude: tables whose structures the teacher did not learn from.
+        exclude: tables whose structures the teacher did not learn from; its students learn
+            nothing of them either.
         workers: training processes at a time; 0 takes the available CPUs.
         device: `cpu`, `cuda`, `mps` or `auto`.
         force: replace an existing bundle and an existing run.
@@ -121,7 +122,9 @@ def run_distillation(
     origin: dict[str, Any] = {TEACHER: teacher.about()}
     data = prepared.data
     if extra is not None:
-        data, origin["transfer"] = add_transfer(data, prepared.keys, extra, bundle.manifest.policy)
+        data, origin["transfer"] = add_transfer(
+            data, prepared.keys, extra, bundle.manifest.policy, excluded
+        )
         log(f"{extra.name}: " + _describe(origin["transfer"]))
     log(f"asking {bundle.manifest.n_experts} experts for {len(data)} molecules")
     data = dataclasses.replace(data, teacher=teacher.teach(data))
@@ -204,6 +207,6 @@ def _describe(counts: dict[str, Any]) -> str:
     """Return how many transfer molecules are used, and why others are not."""
     return (
         f"{counts['rows_read']} rows read, {counts['used']} used, {counts['unusable_smiles']} "
-        f"with an unusable SMILES, {counts['in_table_or_twice']} of structures that are in the "
-        "table or came before"
+        f"with an unusable SMILES, {counts['excluded']} of excluded structures, "
+        f"{counts['in_table_or_twice']} of structures that are in the table or came before"
     )

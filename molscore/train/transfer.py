@@ -1,22 +1,30 @@
 """Transfer molecules: unlabelled ones whose values the teacher supplies."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from molscore.chem.descriptors import compute_descriptors
-from molscore.chem.graph import featurize
+from molscore.chem.graph import featurize_many
 from molscore.chem.packed import PackedGraphs
 from molscore.chem.parse import Molecule, parse_smiles, structure_key
 from molscore.chem.policy import ChemPolicy
 from molscore.train.data import TrainingData
 from molscore.train.listing import Listing
 
+BLOCK: Final = 512
+"""Molecules held as RDKit's at a time: they take far more memory than their packed graphs."""
+
 
 def add_transfer(
-    data: TrainingData, keys: Sequence[str], extra: Listing, policy: ChemPolicy
+    data: TrainingData,
+    keys: Sequence[str],
+    extra: Listing,
+    policy: ChemPolicy,
+    excluded: frozenset[str] = frozenset(),
 ) -> tuple[TrainingData, dict[str, Any]]:
     """Put transfer molecules behind the rows of a table: in no fold, without a value.
 
@@ -29,37 +37,55 @@ def add_transfer(
         keys: structure key of each row.
         extra: the molecules.
         policy: how they are standardised.
+        excluded: keys of structures that are not to be learned from, in whatever table they are.
 
     Returns:
         The data with the molecules, and counts for the bundle.
     """
-    seen = set(keys)
-    counts = {"rows_read": len(extra.smiles), "unusable_smiles": 0, "in_table_or_twice": 0}
-    molecules: list[Molecule] = []
-    for row, smiles in enumerate(extra.smiles):
-        molecule = parse_smiles(smiles, policy, row)
-        if not isinstance(molecule, Molecule):
-            counts["unusable_smiles"] += 1
-        elif (key := structure_key(molecule)) in seen:
-            counts["in_table_or_twice"] += 1
-        else:
-            seen.add(key)
-            molecules.append(molecule)
-    n = len(molecules)
-    descriptors = data.descriptors
-    if descriptors is not None and n:
-        descriptors = np.concatenate([descriptors, compute_descriptors(molecules)])
+    counts = dict.fromkeys(("unusable_smiles", "excluded", "in_table_or_twice"), 0)
+    graphs = [data.graphs]
+    descriptors = [] if data.descriptors is None else [data.descriptors]
+    for molecules in _blocks(_choose(extra, policy, set(keys), excluded, counts)):
+        graphs.append(featurize_many(molecules))
+        if descriptors:
+            descriptors.append(compute_descriptors(molecules))
+    n = sum(map(len, graphs[1:]))
     joined = TrainingData(
-        graphs=PackedGraphs.concatenate(
-            [data.graphs, PackedGraphs.pack([featurize(m) for m in molecules])]
-        ),
+        graphs=PackedGraphs.concatenate(graphs),
         values=np.concatenate([data.values, np.full((n, data.n_targets), np.nan)]),
         is_class=data.is_class,
         folds=_with(data.folds, n),
         table_rows=_with(data.table_rows, n),
-        descriptors=descriptors,
+        descriptors=np.concatenate(descriptors) if descriptors else None,
     )
-    return joined, {"table": extra.name, "sha256": extra.sha256, **counts, "used": n}
+    about = {"table": extra.name, "sha256": extra.sha256, "rows_read": len(extra.smiles)}
+    return joined, {**about, **counts, "used": n}
+
+
+def _choose(
+    extra: Listing,
+    policy: ChemPolicy,
+    seen: set[str],
+    excluded: frozenset[str],
+    counts: dict[str, int],
+) -> Iterator[Molecule]:
+    """Yield the molecules that are used, and count the others."""
+    for row, smiles in enumerate(extra.smiles):
+        molecule = parse_smiles(smiles, policy, row)
+        if not isinstance(molecule, Molecule):
+            counts["unusable_smiles"] += 1
+        elif (key := structure_key(molecule)) in excluded:
+            counts["excluded"] += 1
+        elif key in seen:
+            counts["in_table_or_twice"] += 1
+        else:
+            seen.add(key)
+            yield molecule
+
+
+def _blocks(molecules: Iterator[Molecule]) -> Iterator[list[Molecule]]:
+    while block := list(islice(molecules, BLOCK)):
+        yield block
 
 
 def _with(numbers: NDArray[np.int64], n: int) -> NDArray[np.int64]:

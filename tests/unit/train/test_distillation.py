@@ -16,6 +16,7 @@ from molscore.chem.policy import ChemPolicy
 from molscore.data.targets import Target, read_labelled
 from molscore.errors import BundleError, ConfigError, InputError
 from molscore.nn.config import ModelConfig
+from molscore.train import transfer
 from molscore.train.config import TrainConfig
 from molscore.train.data import TrainingData
 from molscore.train.distillation import _prepare, run_distillation
@@ -240,6 +241,7 @@ class TestRun:
             "sha256": "5" * 64,
             "rows_read": 5,
             "unusable_smiles": 1,
+            "excluded": 0,
             "in_table_or_twice": 2,
             "used": 2,
         }
@@ -376,6 +378,33 @@ def test_transfer_molecules_stand_behind_the_table_in_no_fold(place):
     assert (data.folds[-1], data.table_rows[-1]) == (-1, -1)
     assert np.isnan(data.values[-1]).all()
     assert (counts["used"], counts["in_table_or_twice"], counts["unusable_smiles"]) == (1, 2, 1)
+
+
+def test_excluded_structures_do_not_come_back_as_transfer_molecules(place, tmp_path):
+    benchmark = Listing("b.smi", "", ("OCC", "CCBr", "c1ccccc1"))
+    _, prepared = prepared_table(place / "table.csv", exclude=benchmark.read(ChemPolicy())[0])
+    path = write_teacher(tmp_path / "t.molscore", prepared.data)
+    extra = Listing("x.smi", "", ("BrCC", "CCCl", "CCO", "CCCBr"))
+    training = dataclasses.replace(QUICK, epochs=1)
+    result, said = distill(
+        place, tmp_path, teacher=path, extra=extra, exclude=[benchmark], training=training
+    )
+    counts = load_bundle(result.bundle).manifest.training["transfer"]
+    assert (counts["excluded"], counts["used"]) == (2, 2)
+    assert "b.smi: 3 structures to leave out (0 rows could not be read)" in said
+    assert any("4 rows read, 2 used" in t and "2 of excluded structures" in t for t in said)
+
+
+def test_blocks_of_transfer_molecules_change_nothing(place, monkeypatch):
+    _, prepared = prepared_table(place / "table.csv", descriptors=True)
+    extra = Listing("x", "", tuple("C" * k + "Br" for k in range(2, 9)))
+    whole, _ = add_transfer(prepared.data, prepared.keys, extra, ChemPolicy())
+    monkeypatch.setattr(transfer, "BLOCK", 3)
+    cut, counts = add_transfer(prepared.data, prepared.keys, extra, ChemPolicy())
+    assert counts["used"] == 7
+    assert cut.digest() == whole.digest()
+    none, _ = add_transfer(prepared.data, prepared.keys, Listing("x", "", ()), ChemPolicy())
+    assert none.digest() == prepared.data.digest()
 
 
 def test_the_settings_of_students_come_back_from_a_file(tmp_path, place):
