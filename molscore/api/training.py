@@ -173,6 +173,8 @@ def train_model(
             note=note,
         )
         if strict:
+            if origin is not None:  # rows are read under its standardisation, whatever is given
+                model, policy = origin.settle(model, policy)
             refuse_unusable_rows(labelled, policy)
         return run_training(
             labelled,

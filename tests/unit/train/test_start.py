@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from molscore.api import evaluate
+from molscore.api import evaluate, training
 from molscore.api import train as api_train
 from molscore.bundle.reader import load_bundle
 from molscore.bundle.structures import STRUCTURES, hash_structures
@@ -160,6 +160,13 @@ def test_another_architecture_is_refused(origin, tmp_path, options, message):
     with pytest.raises(ConfigError, match=message):
         train(tmp_path, "tuned", VARIED, start=origin, **options)
     assert not (tmp_path / "tuned-run").exists()
+
+
+def test_strict_reads_rows_as_the_model_to_start_from_does(origin, tmp_path, monkeypatch):
+    policies = []
+    monkeypatch.setattr(training, "refuse_unusable_rows", lambda _, policy: policies.append(policy))
+    train(tmp_path, "tuned", VARIED, start=origin, strict=True, epochs=1)
+    assert policies == [ChemPolicy(salts="parent")]
 
 
 def test_freezing_needs_a_model_to_start_from(tmp_path):
