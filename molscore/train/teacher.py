@@ -2,7 +2,8 @@
 
 An expert never saw the labels of its fold, so neither has a student that learns from it alone.
 Of a blend this holds for the networks and trees, but not for the weights that ship, which are
-fitted on all folds: there, an expert speaks with the weight its cross-validation used.
+fitted on all folds: there, an expert speaks with the weight its cross-validation used, if there
+is one.
 """
 
 from collections.abc import Iterator
@@ -128,8 +129,15 @@ class Teacher:
         ships = np.stack([self._say(data, i, {}) for i in range(n)])
         honest = ships
         if WEIGHT in self.bundle.manifest.tensors and folds > 1:
+            # An empty fold, which a folds file may have, has no weight: there is nobody to judge.
+            judged = set(data.folds.tolist())
             honest = np.stack(
-                [self._say(data, i, {WEIGHT: self._weight(i % folds)}) for i in range(n)]
+                [
+                    self._say(data, i, {WEIGHT: self._weight(i % folds)})
+                    if i % folds in judged
+                    else ships[i]
+                    for i in range(n)
+                ]
             )
         groups = [honest[k::folds] for k in range(folds)] if folds > 1 else []
         groups.append(ships)

@@ -157,6 +157,18 @@ class TestTeacher:
         for found, wanted in zip(said, (trees, network, shipped), strict=True):
             np.testing.assert_allclose(found[:, 0], wanted[:, 0], rtol=1e-5)
 
+    def test_a_fold_without_rows_needs_no_weight_of_a_blend(self):
+        bundle = parse_bundle(blended_bundle((0.5, 0.5)), where="blend")
+        folds = [{"fold": 0, "graph": 0.0}]
+        manifest = dataclasses.replace(
+            bundle.manifest, metrics={t.name: {"weight": {"folds": folds}} for t in TARGETS}
+        )
+        teacher = Teacher(dataclasses.replace(bundle, manifest=manifest), TrainConfig(folds=2))
+        _, data = prepared_for_blend()
+        data = dataclasses.replace(data, folds=np.array([0, 0, -1]))
+        said = teacher.teach(data)
+        np.testing.assert_allclose(said[1, :, 0], teacher._say(data, 1, {})[:, 0], rtol=1e-5)
+
     def test_a_blend_that_does_not_know_the_weights_of_its_folds(self):
         bundle = parse_bundle(blended_bundle((0.5, 0.5)), where="blend")
         _, data = prepared_for_blend()
