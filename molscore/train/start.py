@@ -22,6 +22,7 @@ from molscore.config import Config
 from molscore.errors import BundleError, ConfigError
 from molscore.nn.config import ModelConfig
 from molscore.nn.model import PropertyModel
+from molscore.train.names import clip
 
 BACKBONE: Final = ("family.", "depth.", "readout.")
 """What the names of the weights that are taken begin with."""
@@ -37,7 +38,7 @@ class Start:
     """A model to start from.
 
     Attributes:
-        name: of the model.
+        name: of the model, fit for messages.
         sha256: of its file.
         model: its architecture.
         policy: its standardisation of molecules.
@@ -102,7 +103,7 @@ def read_start(path: str | Path) -> Start:
         for i in range(manifest.n_experts)
     )
     return Start(
-        name=manifest.name,
+        name=clip(manifest.name),
         sha256=bundle.sha256,
         model=manifest.model,
         policy=manifest.policy,

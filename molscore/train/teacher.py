@@ -20,6 +20,7 @@ from molscore.errors import BundleError, ConfigError, InputError
 from molscore.train.assess import average, report
 from molscore.train.config import TrainConfig
 from molscore.train.data import TrainingData
+from molscore.train.names import clip
 
 BATCH: Final = 16
 """Molecules a run; see `molscore.predict.core`."""
@@ -93,21 +94,30 @@ class Teacher:
         )
 
     def warnings(self) -> tuple[str, ...]:
-        """Return why the figures of its students may flatter them."""
+        """Return why the figures of its students may flatter them.
+
+        Raises:
+            BundleError: when its number of rows is none.
+        """
         start = self.bundle.manifest.training.get("start")
-        n = start.get("rows_it_was_trained_on") if isinstance(start, dict) else 0
+        n = start.get("rows_it_was_trained_on", 0) if isinstance(start, dict) else 0
+        if type(n) is not int or n < 0:  # a bool is an int, too
+            raise BundleError(
+                f"{self.bundle.where}: training.start.rows_it_was_trained_on must be a whole "
+                f"number from 0, got {clip(n)!r}"
+            )
         if not n:
             return ()
         return (
-            f"{self.bundle.manifest.name} started from {_text(start, 'name')}, which was trained "
-            f"on the structures of {n} of these rows: the figures flatter its students too",
+            f"{clip(self.bundle.manifest.name)} started from {_text(start, 'name')}, which was "
+            f"trained on the structures of {n} of these rows: the figures flatter its students too",
         )
 
     def about(self) -> dict[str, Any]:
         """Return what a student's manifest says of its teacher."""
         manifest = self.bundle.manifest
         return {
-            "name": manifest.name,
+            "name": clip(manifest.name),
             "sha256": self.bundle.sha256,
             "experts": manifest.n_experts,
             "data_sha256": manifest.training["data_sha256"],
@@ -187,5 +197,5 @@ def _batches(n: int) -> Iterator[NDArray[np.int64]]:
 
 
 def _text(data: Any, key: str) -> str:
-    """Return an entry of free-form JSON, cut to what a message has room for."""
-    return str(data.get(key, "?") if isinstance(data, dict) else "?")[:80]
+    """Return an entry of free-form JSON, fit for a message."""
+    return clip(data.get(key, "?") if isinstance(data, dict) else "?")

@@ -133,13 +133,24 @@ class TestTeacher:
 
     @pytest.mark.parametrize(("n", "said"), [(0, 0), (7, 1)])
     def test_a_teacher_whose_own_start_knew_the_rows_flatters_its_students(self, place, n, said):
-        bundle = load_bundle(place / "teacher.molscore")
         start = {"name": "wide", "sha256": "0" * 64, "rows_it_was_trained_on": n}
-        training = {**bundle.manifest.training, "start": start}
-        manifest = dataclasses.replace(bundle.manifest, training=training)
-        warnings = Teacher.of(dataclasses.replace(bundle, manifest=manifest)).warnings()
+        warnings = teacher_from(place, start).warnings()
         assert len(warnings) == said
         assert all("wide, which was trained on the structures of 7" in text for text in warnings)
+
+    @pytest.mark.parametrize("n", [-1, True, 2.5, "many\nrows", None, [1]])
+    def test_a_number_of_rows_that_is_none_is_refused(self, place, n):
+        with pytest.raises(BundleError, match="must be a whole number from 0, got") as error:
+            teacher_from(place, {"name": "wide", "rows_it_was_trained_on": n}).warnings()
+        assert "\n" not in str(error.value)
+
+    def test_names_of_a_stranger_are_cut_and_printable(self, place):
+        start = {"name": "\x1b[31m\n" + "w" * 500, "rows_it_was_trained_on": 7}
+        teacher = teacher_from(place, start, name="\t" + "n" * 500)
+        (said,) = teacher.warnings()
+        assert said.startswith(f"?{'n' * 79} started from ?[31m?{'w' * 74}, which ")
+        assert said.isprintable()
+        assert teacher.about()["name"] == "?" + "n" * 79
 
     def test_an_expert_of_a_blend_speaks_with_the_weight_of_its_fold(self):
         bundle = parse_bundle(blended_bundle((0.5, 0.5)), where="blend")
@@ -180,6 +191,14 @@ class TestTeacher:
         raw = handmade_bundle.bundle_bytes(n_experts=3, training=training)
         with pytest.raises(BundleError):
             Teacher.of(parse_bundle(raw, where="odd"))
+
+
+def teacher_from(place: Path, start, **changes) -> Teacher:
+    """Return the teacher as if it had started from another model."""
+    bundle = load_bundle(place / "teacher.molscore")
+    training = {**bundle.manifest.training, "start": start}
+    manifest = dataclasses.replace(bundle.manifest, training=training, **changes)
+    return Teacher.of(dataclasses.replace(bundle, manifest=manifest))
 
 
 def prepared_for_blend():
