@@ -116,8 +116,15 @@ def take_backbone(model: PropertyModel, weights: Mapping[str, NDArray[np.float32
     """Copy all weights below the head into a model of the same architecture.
 
     Raises:
-        ConfigError: when one is missing or has another shape.
+        ConfigError: when one is missing, has another shape, or has no place in the model: that
+            of another version may compute something else.
     """
+    surplus = {name for name in weights if name.startswith(BACKBONE)} - set(model.state_dict())
+    if surplus:
+        raise ConfigError(
+            f"the model to start from has a weight {clip(min(surplus))} that this version of its "
+            "architecture does not: another version of molscore trained it; train it again"
+        )
     with torch.no_grad():
         for name, own in model.named_parameters():
             if not name.startswith(BACKBONE):

@@ -66,6 +66,22 @@ def test_everything_below_the_head_is_taken(origin):
         assert not np.array_equal(ours["head.hidden.weight"], theirs["head.hidden.weight"])
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda w: w | {"family.norm.weight": np.ones(16, np.float32)}, "has a weight family.norm"),
+        (lambda w: {k: w[k] for k in sorted(w)[1:]}, "has no "),
+        (lambda w: w | {min(w): np.ones((1, 1), np.float32)}, "has no "),
+    ],
+)
+def test_weights_that_are_not_those_of_the_architecture_are_refused(origin, change, message):
+    start = read_start(origin)
+    model, _ = start.settle(ModelConfig(), ChemPolicy())
+    weights = change(dict(start.experts[0]))
+    with pytest.raises(ConfigError, match=f"the model to start from {message}"):
+        ExpertTrainer(training_data(), model, TrainConfig(folds=2), 0, start=weights)
+
+
 def test_a_frozen_backbone_stays_and_the_head_learns(origin):
     start = read_start(origin)
     model, _ = start.settle(ModelConfig(), ChemPolicy())
