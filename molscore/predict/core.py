@@ -53,6 +53,18 @@ class ChunkResult:
         return len(self.status)
 
 
+class Described(NamedTuple):
+    """Descriptors of the molecules of a chunk.
+
+    Attributes:
+        raw: float64 [n, n_descriptors]; NaN for a molecule that has none.
+        errors: index of such a molecule, why.
+    """
+
+    raw: NDArray[np.float64]
+    errors: dict[int, str]
+
+
 class ReadChunk(NamedTuple):
     """Consecutive rows as molecules, read under one policy.
 
@@ -61,14 +73,14 @@ class ReadChunk(NamedTuple):
         error: the reason in words, "" for `ok`.
         molecules: row within the chunk, molecule.
         packed: the graphs of `molecules`.
-        descriptors: names -> raw descriptors of `molecules`, filled in when first needed.
+        descriptors: names -> descriptors of `molecules`, filled in when first needed.
     """
 
     status: list[RowStatus]
     error: list[str]
     molecules: list[tuple[int, Molecule]]
     packed: PackedGraphs
-    descriptors: dict[tuple[str, ...], NDArray[np.float64]]
+    descriptors: dict[tuple[str, ...], Described]
 
 
 def predict_chunk(
@@ -164,7 +176,7 @@ def _predict_molecules(
 ) -> None:
     """Fill in the rows of `result` that have a molecule."""
     manifest = bundle.manifest
-    descriptors = _descriptors(read, bundle)
+    descriptors, errors = _descriptors(read, bundle)
     rows = np.array([row for row, _ in read.molecules])
     raw = np.empty((manifest.n_experts, len(rows), manifest.n_targets), dtype=np.float32)
     ran = np.ones(len(rows), dtype=bool)
@@ -176,23 +188,48 @@ def _predict_molecules(
                 result.status[row], result.error[row] = "failed", outputs
         else:
             raw[:, part] = outputs
+    for index, reason in errors.items():  # those went along, with what a gap is filled with
+        ran[index] = False
+        result.status[rows[index]], result.error[rows[index]] = "failed", reason
     _report(raw[:, ran], rows[ran], manifest.targets, result)
 
 
-def _descriptors(read: ReadChunk, bundle: Bundle) -> NDArray[np.float32] | None:
-    """Return descriptors scaled for each expert, float32 [n_experts, n, n_descriptors], or None."""
+def _descriptors(
+    read: ReadChunk, bundle: Bundle
+) -> tuple[NDArray[np.float32] | None, dict[int, str]]:
+    """Return descriptors scaled for each expert, and why some molecules have none.
+
+    Returns:
+        float32 [n_experts, n, n_descriptors], or None for a model that takes none; see
+        `Described.errors`.
+    """
     manifest = bundle.manifest
     if not manifest.descriptor_names:
-        return None
+        return None, {}
+    names = manifest.descriptor_names
+    if names not in read.descriptors:
+        read.descriptors[names] = _describe([molecule for _, molecule in read.molecules], names)
+    raw, errors = read.descriptors[names]
+    scaled = np.stack([bundle.scaler(i).transform(raw) for i in range(manifest.n_experts)])
+    return scaled, errors
+
+
+def _describe(molecules: list[Molecule], names: tuple[str, ...]) -> Described:
+    """Compute the descriptors of all molecules at once; where that fails, one by one."""
     # Here, because RDKit's descriptor modules cost start-up and most models take none.
     from molscore.chem.descriptors import compute_descriptors  # noqa: PLC0415
 
-    names = manifest.descriptor_names
-    if names not in read.descriptors:
-        molecules = [molecule for _, molecule in read.molecules]
-        read.descriptors[names] = compute_descriptors(molecules, names)
-    raw = read.descriptors[names]
-    return np.stack([bundle.scaler(i).transform(raw) for i in range(manifest.n_experts)])
+    try:
+        return Described(compute_descriptors(molecules, names), {})
+    except MolscoreError:  # a descriptor this RDKit does not know
+        raise
+    except Exception as problem:  # noqa: BLE001 (one odd molecule must not stop the table)
+        if len(molecules) == 1:
+            reason = f"the descriptors failed: {_words(problem)}"
+            return Described(np.full((1, len(names)), np.nan), {0: reason})
+    parts = [_describe([molecule], names) for molecule in molecules]
+    errors = {i: part.errors[0] for i, part in enumerate(parts) if part.errors}
+    return Described(np.concatenate([part.raw for part in parts]), errors)
 
 
 def _batches(n_atoms: NDArray[np.int64], batch_size: int) -> Iterator[NDArray[np.int64]]:

@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 from exported_bundle import exported
 from handmade_bundle import bundle_bytes, expected
+from tree_bundle import tree_bundle
 
 from molscore.bundle.reader import Bundle, parse_bundle
 from molscore.bundle.summary import combine, to_reported
+from molscore.chem import descriptors
 from molscore.chem.descriptors import compute_descriptors
 from molscore.chem.graph import featurize_many
 from molscore.chem.parse import parse_smiles
 from molscore.data.targets import Target
+from molscore.errors import ConfigError
 from molscore.predict import core
 from molscore.predict.core import ChunkResult, predict_chunk
 from molscore.predict.engine import Batch, OnnxEngine, Outputs
@@ -163,6 +166,36 @@ def test_an_unforeseen_error_while_featurising_fails_that_row(
     monkeypatch.setattr(core, "featurize_many", featurize)
     assert_only_the_second_of_three_fails()
     assert predict(["CCO", "CCO"]).status == ["failed", "failed"]
+
+
+def test_an_unforeseen_error_in_descriptors_fails_that_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trees = parse_bundle(tree_bundle(), where="trees")
+    smiles = ["CC", "CCO", "x", "CCC"]
+    sound = predict(smiles, trees)
+
+    def compute(molecules: Any, names: Any) -> Any:
+        if any(molecule.smiles == "CCO" for molecule in molecules):
+            raise KeyError("surprise")
+        return compute_descriptors(molecules, names)
+
+    monkeypatch.setattr(descriptors, "compute_descriptors", compute)
+    result = predict(smiles, trees)
+    assert result.status == ["ok", "failed", "invalid_smiles", "ok"]
+    assert result.error[1] == "the descriptors failed: KeyError: 'surprise'"
+    assert np.isnan(result.values[1]).all()
+    np.testing.assert_array_equal(result.values[[0, 3]], sound.values[[0, 3]])
+    assert predict(["CCO"], trees).status == ["failed"]
+
+
+def test_descriptors_that_are_not_known_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compute(molecules: Any, names: Any) -> Any:
+        raise ConfigError("not known")
+
+    monkeypatch.setattr(descriptors, "compute_descriptors", compute)
+    with pytest.raises(ConfigError, match="not known"):
+        predict(["CC", "CCO"], parse_bundle(tree_bundle(), where="trees"))
 
 
 def assert_only_the_second_of_three_fails() -> None:
