@@ -4,6 +4,7 @@ import hashlib
 import logging
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +31,11 @@ if sys.platform != "win32":  # there, two runs at once are not noticed
 
 LOGGER: Final = logging.getLogger(__name__)
 
+NOTE_SHARE: Final = 0.05
+"""Largest share of the time that goes into notes of how far the file is whole. To rename a file
+makes some file systems put bytes on the disk first, which can take longer than a chunk. What was
+not noted when a run is killed is predicted again."""
+
 
 class KeptOutput(Output):
     """An `Output` whose file stays when the run does not get to its end.
@@ -53,6 +59,8 @@ class KeptOutput(Output):
         self._about = about
         self._resume = resume
         self._marks: list[Mark] = []
+        self._noted: list[Mark] = []  # those that stand in the state file
+        self._note_due = 0.0
         self._hash = hashlib.sha256()
         self._rows = RowsHash()
         self._ready = not resume
@@ -140,27 +148,44 @@ class KeptOutput(Output):
             dict(counts),
         )
         self._marks = thin_out([*self._marks, mark])
-        with self._guarding():
-            write_state(state_path(self._partial), self._about, self._marks)
+        if time.monotonic() >= self._note_due:
+            with self._guarding():
+                self._note(self._partial)
+
+    def _note(self, partial: Path) -> None:
+        began = time.monotonic()
+        write_state(state_path(partial), self._about, self._marks)
+        self._noted = self._marks
+        ended = time.monotonic()
+        self._note_due = ended + (ended - began) / NOTE_SHARE
 
     def discard(self) -> None:
         """Close the file; it is dropped only if there is nothing in it to go on with."""
-        if self._partial is None or not self._marks:
+        if self._partial is None or not self._noted:
             super().discard()
             return
+        try:
+            if self._marks[-1:] != self._noted[-1:]:
+                with suppress(OSError):  # a full disk; then what was noted before holds
+                    self._note(self._partial)
+        finally:
+            self._keep(self._partial)
+
+    def _keep(self, partial: Path) -> None:
+        """Close the file, leave it, and say so."""
         with suppress(OSError):  # stopped while it was written
-            spare(state_path(self._partial)).unlink(missing_ok=True)
+            spare(state_path(partial)).unlink(missing_ok=True)
         self._close_anyhow()
         if self._ready:  # else why it cannot be gone on with has been said
             LOGGER.info(
                 "%s keeps %s rows; the same command with --resume goes on",
-                shown(self._partial),
-                f"{sum(self._marks[-1].counts.values()):,}",
+                shown(partial),
+                f"{sum(self._noted[-1].counts.values()):,}",
             )
         self._partial = None
 
     def _left(self) -> str:
-        return "" if self._marks else super()._left()
+        return "" if self._noted else super()._left()
 
     def _rename(self, partial: Path, path: Path) -> None:
         super()._rename(partial, path)
@@ -211,6 +236,7 @@ class KeptOutput(Output):
             theirs, marks = read_state(state)
             check_about(shown(partial), theirs, self._about)
             self._marks, self._hash = whole_marks(stream, marks)
+            self._noted = self._marks
             if marks and not self._marks:
                 raise ConfigError(
                     f"--resume: {shown(partial)} is not as it was written, from its first rows on; "

@@ -89,14 +89,7 @@ def cross_validation(metrics: Mapping[str, Any]) -> list[str]:
             f"{name}: mean over {n_folds} held-out folds{_learned_as(of_target)}: {figures}"
         )
         if "others" in of_target:
-            others, n = of_target["others"]["mean"], of_target["others"]["pooled"]["n"]
-            shown = ", ".join(
-                f"{metric} {format_number(value)}" for metric, value in others.items()
-            )
-            lines.append(
-                f"{name}: on the {n} rows whose structures the model to start from never saw: "
-                f"{shown}"
-            )
+            lines.append(f"{name}: {_of_others(of_target['others'])}")
         if "against_teacher" in of_target:
             lines.append(f"{name}: {_beside_the_teacher(of_target)}")
         if "weight" in of_target:
@@ -107,6 +100,15 @@ def cross_validation(metrics: Mapping[str, Any]) -> list[str]:
             )
             lines.append(f"{name}: {alone}; weight of the graph {of_target['weight']['graph']:.2f}")
     return lines
+
+
+def _of_others(others: Mapping[str, Any]) -> str:
+    """Say how the rows fare that a model to start from was not trained on."""
+    n = others["pooled"]["n"]
+    if not n:
+        return "the model to start from knows the structures of all rows: there is no clean figure"
+    figures = ", ".join(f"{metric} {format_number(v)}" for metric, v in others["mean"].items())
+    return f"on the {n} rows whose structures the model to start from never saw: {figures}"
 
 
 def learned_units(targets: Mapping[str, Any]) -> list[str]:

@@ -207,6 +207,8 @@ def _describe(counts: dict[str, Any]) -> str:
     """Return how many transfer molecules are used, and why others are not."""
     return (
         f"{counts['rows_read']} rows read, {counts['used']} used, {counts['unusable_smiles']} "
-        f"with an unusable SMILES, {counts['excluded']} of excluded structures, "
-        f"{counts['in_table_or_twice']} of structures that are in the table or came before"
+        f"with an unusable SMILES, {counts['in_table_or_twice']} of structures that are in the "
+        "table or came before"
+        + f", {counts['excluded']} of excluded ones"
+        * bool(counts["excluded"])
     )

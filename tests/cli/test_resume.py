@@ -4,6 +4,7 @@ import json
 import resource
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,9 +67,16 @@ def interrupt(start, model: Path, rows: list[bytes], tmp_path: Path):
             stdin=subprocess.PIPE,
             cwd=tmp_path,
         )
-        process.stdin.write(b"".join(rows[:9_500]))
-        process.stdin.flush()
-        wait_for(lambda: marks(out) and marks(out)[-1]["next_row"] > 3_000)
+        blocks = (rows[i : i + 500] for i in range(0, 9_500, 500))
+
+        def far_enough() -> bool:
+            # Not every chunk is noted at once, so more must follow.
+            process.stdin.write(b"".join(next(blocks, ())))
+            process.stdin.flush()
+            time.sleep(0.2)
+            return bool(marks(out)) and marks(out)[-1]["next_row"] > 3_000
+
+        wait_for(far_enough)
         process.send_signal(signum)
         err = process.stderr.read().decode()
         code = process.wait(60)

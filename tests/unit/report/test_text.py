@@ -35,3 +35,13 @@ def test_students_stand_beside_their_teacher() -> None:
 def test_units_are_told_of_transformed_targets_alone() -> None:
     (line,) = learned_units({"a": "none", "b": "ln"})
     assert line == "b: metrics are in ln units, predictions in those of the table"
+
+
+def test_rows_a_start_was_not_trained_on_are_told_apart():
+    scores = {"mean": {"rmse": 0.5}, "sd": {"rmse": None}, "folds": [{"fold": 0}]}
+    some = scores | {"others": {"mean": {"rmse": 0.75}, "pooled": {"n": 3}}}
+    none = scores | {"others": {"mean": {"rmse": None}, "pooled": {"n": 0}}}
+    _, line = cross_validation({"y": some})
+    assert line.startswith("y: on the 3 rows") and line.endswith("never saw: rmse 0.75")
+    _, line = cross_validation({"y": none})
+    assert line.endswith("there is no clean figure")

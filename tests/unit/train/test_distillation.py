@@ -423,7 +423,7 @@ def test_excluded_structures_do_not_come_back_as_transfer_molecules(place, tmp_p
     counts = load_bundle(result.bundle).manifest.training["transfer"]
     assert (counts["excluded"], counts["used"]) == (2, 2)
     assert "b.smi: 3 structures to leave out (0 rows could not be read)" in said
-    assert any("4 rows read, 2 used" in t and "2 of excluded structures" in t for t in said)
+    assert any("4 rows read, 2 used" in t and "2 of excluded ones" in t for t in said)
 
 
 def test_blocks_of_transfer_molecules_change_nothing(place, monkeypatch):
