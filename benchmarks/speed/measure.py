@@ -236,28 +236,30 @@ def read_results() -> list[dict[str, str]]:
 
 
 def take(cases: Sequence[Case], rounds: int, work: Path, keep: Callable[[Result], None]) -> None:
-    """Run cases in turn, round after round."""
+    """Run cases in turn, round after round; keep each when its last round is done."""
     seen: dict[tuple[str, ...], list[tuple[float, float, str]]] = {c.key: [] for c in cases}
     for number in range(rounds):
         for case in cases:
             took = measure(case.command, work / "log.txt")
             seen[case.key].append(took)
             print(f"round {number + 1}: {case.part}: {case.name}, {case.rows}: {took}", flush=True)
-    for case in cases:
-        seconds = [s for s, _, _ in seen[case.key]]
-        middle = statistics.median(seconds)
-        spread = round((max(seconds) - min(seconds)) / middle, 3) if len(seconds) > 1 else ""
-        bad = [status for _, _, status in seen[case.key] if status != "ok"]
-        keep(
-            Result(
-                *(case.part, case.name, case.rows, case.workers),
-                seconds=round(middle, 2),
-                spread=spread,
-                per_second=round(case.rows / middle, 1),
-                peak_mb=round(max(peak for _, peak, _ in seen[case.key])),
-                status=bad[0] if bad else "ok",
-            )
-        )
+            if number == rounds - 1:
+                keep(summary(case, seen[case.key]))
+
+
+def summary(case: Case, rounds: Sequence[tuple[float, float, str]]) -> Result:
+    """Return the line of a case: seconds, peak memory and outcome of every round."""
+    seconds = [s for s, _, _ in rounds]
+    middle = statistics.median(seconds)
+    bad = [status for _, _, status in rounds if status != "ok"]
+    return Result(
+        *(case.part, case.name, case.rows, case.workers),
+        seconds=round(middle, 2),
+        spread=round((max(seconds) - min(seconds)) / middle, 3) if len(seconds) > 1 else "",
+        per_second=round(case.rows / middle, 1),
+        peak_mb=round(max(peak for _, peak, _ in rounds)),
+        status=bad[0] if bad else "ok",
+    )
 
 
 def keep(result: Result) -> None:
