@@ -72,7 +72,7 @@ class Finished:
 
         def noted() -> Iterator[Record]:
             for record in reader:
-                if record.row >= rows.skip and rows.holds_after(record.row):
+                if rows.holds(record.row):
                     seen.append(record)
                 yield record
 
@@ -211,7 +211,7 @@ def _wanted(reader: TableReader, rows: RowRange) -> Iterator[Record]:
     row = rows.skip
     while rows.holds_after(row) and (record := next(iter(reader), None)) is not None:
         row = record.row + 1
-        if record.row >= rows.skip and rows.holds_after(record.row):
+        if rows.holds(record.row):
             yield record
 
 

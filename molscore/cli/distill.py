@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from molscore.cli import logs, reports
+from molscore.cli import reports
 from molscore.cli.options import (
     Device,
     ForceOption,
@@ -86,7 +86,6 @@ def distill(
     """
     from molscore.api.distillation import default_student, distill_model  # noqa: PLC0415 (--help)
     from molscore.api.training import default_run_dir  # noqa: PLC0415
-    from molscore.report.text import cross_validation  # noqa: PLC0415
 
     reports.announce_terminal(file)
     output = output or default_student(model)
@@ -109,6 +108,4 @@ def distill(
             resume=resume,
             progress=progress,
         )
-    if not logs.state.quiet:
-        for line in cross_validation(result.metrics):
-            logs.write_line(line)
+    reports.close_training(result)

@@ -11,6 +11,7 @@ from molscore.errors import InputError
 
 if TYPE_CHECKING:
     from molscore.predict.stream import Summary
+    from molscore.train.job import TrainResult
 
 
 def announce_terminal(source: str) -> None:
@@ -39,6 +40,15 @@ def close_summary(summary: "Summary", *, verb: str, strict: bool) -> int:
     if summary.n_failed or not logs.state.quiet:
         logs.write_line(f"{summary.n_read} read, {summary.n_ok} {verb}, {summary.n_failed} skipped")
     return InputError.exit_code if strict and summary.n_failed else 0
+
+
+def close_training(result: "TrainResult") -> None:
+    """Write the cross-validation of a run."""
+    from molscore.report.text import cross_validation  # noqa: PLC0415 (--help)
+
+    if not logs.state.quiet:
+        for line in cross_validation(result.metrics):
+            logs.write_line(line)
 
 
 @contextmanager

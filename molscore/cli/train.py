@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from molscore.chem.policy import ChemPolicy
-from molscore.cli import logs, reports
+from molscore.cli import reports
 from molscore.cli.options import (
     Device,
     ForceOption,
@@ -114,7 +114,6 @@ def train(
         default_run_dir,
         train_model,
     )
-    from molscore.report.text import cross_validation  # noqa: PLC0415
 
     if start is not None:
         schedule = dataclasses.replace(schedule, **not_given(context, FINE_TUNING))
@@ -147,6 +146,4 @@ def train(
             exclude=exclude or [],
             progress=progress,
         )
-    if not logs.state.quiet:
-        for line in cross_validation(result.metrics):
-            logs.write_line(line)
+    reports.close_training(result)

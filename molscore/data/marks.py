@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from molscore.data.beside import open_plain, shown, spare
+from molscore.data.foreign import LONGEST, clip
 from molscore.data.records import Record
 from molscore.errors import ConfigError
 
@@ -24,7 +25,6 @@ _SCHEMA: Final = 1
 _BEGINNING: Final = b'{"schema": '
 _MOST_BYTES: Final = 1 << 26
 _TOO_LARGE: Final = 1 << 63
-_SHOWN: Final = 80
 _SHA256: Final = re.compile("[0-9a-f]{64}")
 _BLOCK: Final = 1 << 20
 
@@ -156,7 +156,7 @@ def read_state(path: Path) -> tuple[About, list[Mark]]:
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(
-            f"{shown(path)} cannot be read ({type(error).__name__}: {_printable(str(error))}); "
+            f"{shown(path)} cannot be read ({type(error).__name__}: {clip(str(error))}); "
             "start again with --force"
         ) from None
 
@@ -167,7 +167,7 @@ def _parse_state(text: bytes, path: Path) -> tuple[About, list[Mark]]:
         raise ValueError("no schema is given")
     if data["schema"] != _SCHEMA:
         raise ConfigError(
-            f"{shown(path)} is of schema {_printable(_show(data['schema']))}, which this molscore "
+            f"{shown(path)} is of schema {clip(_show(data['schema']))}, which this molscore "
             "does not know; go on with the molscore that wrote it, or start again with --force"
         )
     about, marks = data.get("about"), data.get("marks")
@@ -195,7 +195,7 @@ def _parse_mark(mark: object) -> Mark:
         raise ValueError("a number of a mark is none, negative or too large")
     if not all(isinstance(text, str) and _SHA256.fullmatch(text) for text in hashes):
         raise ValueError("a hash of a mark is no SHA-256")
-    if not all(_printable(status) == status for status in counts):
+    if not all(clip(status) == status for status in counts):
         raise ValueError("a status in counts is no short text")
     return Mark(**mark)
 
@@ -210,18 +210,18 @@ def check_about(partial: str, theirs: About, ours: About) -> None:
         if theirs.get(key) != ours.get(key):
             then, now = _parted(_show(theirs.get(key)), _show(ours.get(key)))
             raise ConfigError(
-                f"--resume: {partial} was begun with {_printable(key)} {_printable(then)}, "
-                f"now it is {_printable(now)}; give what it was begun with, or start "
+                f"--resume: {partial} was begun with {clip(key)} {clip(then)}, "
+                f"now it is {clip(now)}; give what it was begun with, or start "
                 "again with --force instead of --resume"
             )
 
 
 def _parted(one: str, other: str) -> tuple[str, str]:
     """Cut texts that are too long for a message to where they differ: lists of hashes are."""
-    if max(len(one), len(other)) <= _SHOWN:
+    if max(len(one), len(other)) <= LONGEST:
         return one, other
     pairs = enumerate(zip_longest(one, other))
-    start = max(0, next((i for i, (a, b) in pairs if a != b), 0) - _SHOWN // 4)
+    start = max(0, next((i for i, (a, b) in pairs if a != b), 0) - LONGEST // 4)
     return one[start:], other[start:]
 
 
@@ -232,8 +232,3 @@ def _show(value: Any) -> str:
         return "none" if value is None else str(value)
     except (RecursionError, ValueError):  # a number of too many digits
         return "what cannot be shown"
-
-
-def _printable(text: str) -> str:
-    """Return text from a record as a terminal can take it: short, without control characters."""
-    return "".join(c if c.isprintable() else "?" for c in text[:_SHOWN])

@@ -44,6 +44,10 @@ class RowRange:
         """Whether row `row`, or one behind it, is wanted."""
         return self.limit is None or row < self.skip + self.limit
 
+    def holds(self, row: int) -> bool:
+        """Whether row `row` is wanted."""
+        return row >= self.skip and self.holds_after(row)
+
     def part(self, first: int, n: int) -> slice:
         """Return which of the `n` rows from row `first` on are wanted."""
         end = n if self.limit is None else min(n, self.skip + self.limit - first)

@@ -77,10 +77,10 @@ class Job:
         resume: go on with the run in `folder`.
         log: told one plain line at a time.
         progress: told (epochs done, epochs in all).
-        start: weights each expert starts from, taken in turn; none for a start from scratch.
-        known: bool [n], the rows whose structures the model to start from was trained on.
         inherited: uint64, hashes of the structures that the model to start from, or to learn
             from, was trained on; the new one has learned of them too.
+        start: weights each expert starts from, taken in turn; none for a start from scratch.
+        known: bool [n], the rows whose structures the model to start from was trained on.
         origin: other models and tables that had a part in this one, for its manifest.
     """
 
@@ -95,9 +95,9 @@ class Job:
     resume: bool
     log: RunLog
     progress: ProgressCallback | None
+    inherited: NDArray[np.uint64]
     start: Sequence[Weights] = ()
     known: NDArray[np.bool_] | None = None
-    inherited: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
     origin: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -19,10 +19,10 @@ from molscore.bundle.reader import load_bundle
 from molscore.bundle.structures import STRUCTURES
 from molscore.chem.policy import ChemPolicy
 from molscore.config import Config
+from molscore.data.foreign import clip
 from molscore.errors import BundleError, ConfigError
 from molscore.nn.config import ModelConfig
 from molscore.nn.model import PropertyModel
-from molscore.train.names import clip
 
 BACKBONE: Final = ("family.", "depth.", "readout.")
 """What the names of the weights that are taken begin with."""

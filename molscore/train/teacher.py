@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from molscore.bundle.onnx_session import open_session
 from molscore.bundle.reader import Bundle
 from molscore.bundle.trees import WEIGHT
+from molscore.data.foreign import clip
 from molscore.errors import BundleError, ConfigError, InputError
 from molscore.train.assess import average, report
 from molscore.train.config import TrainConfig
 from molscore.train.data import TrainingData
-from molscore.train.names import clip
 
 BATCH: Final = 16
 """Molecules a run; see `molscore.predict.core`."""
