@@ -13,7 +13,7 @@ from molscore.bundle.summary import sigmoid
 from molscore.data.targets import Target
 from molscore.stats.metrics import classification_metrics, regression_metrics
 from molscore.train.data import TrainingData
-from molscore.train.expert import ExpertResult
+from molscore.train.result import ExpertResult
 
 Metrics = dict[str, float | None]
 

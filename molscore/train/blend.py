@@ -17,7 +17,7 @@ from molscore.bundle.trees import WEIGHT
 from molscore.data.targets import Target
 from molscore.train.assess import OutOfFold, assess, gather, report
 from molscore.train.data import TrainingData
-from molscore.train.expert import ExpertResult
+from molscore.train.result import ExpertResult
 
 EVEN: Final = 0.5
 """The weight where nothing speaks for another: no out-of-fold rows, or equal predictions."""

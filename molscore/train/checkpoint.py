@@ -1,9 +1,6 @@
 """Checkpoints of one expert, as safetensors: nothing in them can execute."""
 
 import json
-import os
-import stat
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +9,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from molscore.errors import InputError
+from molscore.train.files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -29,23 +27,6 @@ class Checkpoint:
     loss: float
     model: dict[str, Tensor]
     optimizer: dict[int, dict[str, Tensor]]
-
-
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
-    """Replace `path` by what `write(temporary_path)` leaves, or leave it as it was.
-
-    Its mode is that of any new file, whatever `write` (safetensors: 0600) makes of it.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        temporary.touch()
-        mode = stat.S_IMODE(temporary.stat().st_mode)  # the umask, without setting it
-        write(temporary)
-        if stat.S_IMODE(temporary.stat().st_mode) != mode:
-            temporary.chmod(mode)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:

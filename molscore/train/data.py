@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from molscore.chem.packed import PackedGraphs
 from molscore.errors import InputError
-from molscore.train.checkpoint import write_atomically
+from molscore.train.files import write_atomically
 
 _GRAPH_FIELDS = ("atom_codes", "bond_atoms", "bond_codes", "atom_ptr", "bond_ptr")
 

@@ -23,7 +23,6 @@ from molscore.errors import ConfigError
 from molscore.train.assess import OutOfFold, assess
 from molscore.train.blend import Joined, join
 from molscore.train.data import TrainingData
-from molscore.train.expert import ExpertResult
 from molscore.train.folder import RunConfig, RunFolder
 from molscore.train.job import Job, ProgressCallback, TrainResult, carry_out, run_config
 from molscore.train.listing import Listing, read_excluded
@@ -31,6 +30,7 @@ from molscore.train.log import Log, RunLog
 from molscore.train.messages import say_what_is_used
 from molscore.train.places import check_places
 from molscore.train.prepare import Prepared, prepare
+from molscore.train.result import ExpertResult
 from molscore.train.run import check_settings
 from molscore.train.student import StudentModel, StudentTraining
 from molscore.train.teacher import TEACHER, Teacher

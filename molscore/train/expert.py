@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,10 +16,11 @@ from molscore.errors import MolscoreError
 from molscore.nn.batch import GraphBatch
 from molscore.nn.config import ModelConfig
 from molscore.nn.model import build_model
+from molscore.train.backbone import take_backbone
 from molscore.train.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from molscore.train.config import TrainConfig
 from molscore.train.data import TrainingData
-from molscore.train.start import take_backbone
+from molscore.train.result import ExpertResult
 
 CHECKPOINT_SECONDS: Final = 2.0
 EVAL_BATCH: Final = 256
@@ -30,24 +30,6 @@ ALIGNED: Final = 64
 
 Progress = Callable[[int, float], None]
 """Called after every epoch with the number of epochs done and the mean training loss."""
-
-
-@dataclass(frozen=True)
-class ExpertResult:
-    """A trained expert.
-
-    Attributes:
-        weights: the state dict as numpy arrays.
-        rows: int64 [m], indices of the rows it never saw.
-        predictions: float32 [m, n_targets], its outputs on them in (transformed) target units;
-            logits for classes.
-        loss: mean training loss of the last epoch, in standardised units.
-    """
-
-    weights: dict[str, NDArray[np.float32]]
-    rows: NDArray[np.int64]
-    predictions: NDArray[np.float32]
-    loss: float
 
 
 def learning_rate(step: int, n_steps: int, config: TrainConfig) -> float:
@@ -267,17 +249,19 @@ class ExpertTrainer:
         self.optimizer.load_state_dict(state)
 
 
-def train_expert(
+def train_until(
     trainer: ExpertTrainer,
+    epoch: int,
     *,
     checkpoint_path: Path | None = None,
     progress: Progress | None = None,
     clock: Callable[[], float],
-) -> ExpertResult:
-    """Train to the end, saving a checkpoint every few seconds.
+) -> None:
+    """Train to the end of an epoch, saving a checkpoint every few seconds and there.
 
     Args:
         trainer: the expert to train.
+        epoch: to stop behind.
         checkpoint_path: where to keep the checkpoint; one that is there is continued.
         progress: told after every epoch.
         clock: seconds, monotonic; how often a checkpoint is due.
@@ -285,11 +269,29 @@ def train_expert(
     if checkpoint_path is not None and checkpoint_path.exists():
         trainer.restore(load_checkpoint(checkpoint_path))
     saved = clock()
-    while trainer.epoch < trainer.config.epochs:
+    while trainer.epoch < epoch:
         loss = trainer.run_epoch()
-        if checkpoint_path is not None and clock() - saved >= CHECKPOINT_SECONDS:
+        is_due = clock() - saved >= CHECKPOINT_SECONDS or trainer.epoch == epoch
+        if checkpoint_path is not None and is_due:
             save_checkpoint(checkpoint_path, trainer.checkpoint())
             saved = clock()
         if progress is not None:
             progress(trainer.epoch, loss)
+
+
+def train_expert(
+    trainer: ExpertTrainer,
+    *,
+    checkpoint_path: Path | None = None,
+    progress: Progress | None = None,
+    clock: Callable[[], float],
+) -> ExpertResult:
+    """Train to the end; the arguments are those of `train_until`."""
+    train_until(
+        trainer,
+        trainer.config.epochs,
+        checkpoint_path=checkpoint_path,
+        progress=progress,
+        clock=clock,
+    )
     return trainer.result()

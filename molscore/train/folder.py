@@ -30,10 +30,10 @@ from molscore.config import Config
 from molscore.data.endpoints import Target
 from molscore.errors import ConfigError, InputError
 from molscore.nn.config import ExpertKind, ModelConfig
-from molscore.train.checkpoint import write_atomically
 from molscore.train.config import TrainConfig
 from molscore.train.data import TrainingData
-from molscore.train.expert import ExpertResult
+from molscore.train.files import write_atomically
+from molscore.train.result import ExpertResult
 from molscore.train.start import Weights
 
 fcntl: Any
@@ -43,10 +43,6 @@ except ImportError:  # Windows
     fcntl = None
 
 RUN_SCHEMA: Final = 1
-
-
-SKELETON: Final = "skeleton"
-"""The task of making the ONNX graph all experts share."""
 
 
 @dataclass(frozen=True, kw_only=True)

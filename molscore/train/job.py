@@ -17,14 +17,15 @@ from molscore.data.targets import LabelledTable
 from molscore.errors import ConfigError
 from molscore.train.assess import metrics_csv, oof_csv
 from molscore.train.blend import Joined
-from molscore.train.expert import ExpertResult
-from molscore.train.folder import SKELETON, RunConfig, RunFolder
+from molscore.train.folder import RunConfig, RunFolder
 from molscore.train.log import RunLog
 from molscore.train.messages import describe_experts, describe_length
 from molscore.train.places import check_places
 from molscore.train.pool import train_experts
 from molscore.train.prepare import Prepared
 from molscore.train.provenance import build_manifest
+from molscore.train.result import ExpertResult
+from molscore.train.shares import GRAPH_STEPS, share_out
 from molscore.train.start import Weights
 
 ProgressCallback = Callable[[int, int | None], None]
@@ -184,27 +185,32 @@ def _differences(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> list
 def _train_waiting(job: Job, waiting: Sequence[int]) -> None:
     folder, config, log, progress = job.folder, job.config, job.log, job.progress
     train, device = config.train, config.device
-    # The graph last: it is made while the last experts train, where a process has nothing else.
-    tasks = [str(expert) for expert in waiting]
-    tasks += [] if folder.skeleton_path.exists() else [SKELETON]
+    # One process a GPU: experts would only queue for it.
+    n_slots = 1 if device != "cpu" else (job.workers or max(1, available_cpus() // train.threads))
+    steps = train.epochs * len(job.prepared.keys) / train.batch_size
+    tasks = share_out(
+        waiting,
+        n_slots,
+        # Trees are grown in one go.
+        epochs=1 if config.model.has_trees else train.epochs,
+        graph=None if folder.skeleton_path.exists() else GRAPH_STEPS / steps,
+    )
     if not tasks:
         return
-    # One process a GPU: experts would only queue for it.
-    n_workers = 1 if device != "cpu" else (job.workers or max(1, available_cpus() // train.threads))
-    n_workers = max(1, min(n_workers, len(waiting)))
+    n_workers = max(1, min(n_slots, len(waiting)))
     if waiting:
         log(
             f"training {describe_experts(config, waiting)} "
             f"in {n_workers} process{'es' * (n_workers != 1)} on {device}"
         )
     total = sum(map(config.n_steps, range(config.n_experts)))
-    steps = dict.fromkeys(waiting, 0)
+    done = dict.fromkeys(waiting, 0)
     before = total - sum(map(config.n_steps, waiting))
 
     def report(expert: int, step: int, loss: float) -> None:
-        steps[expert] = step
+        done[expert] = step
         if progress is not None:
-            progress(before + sum(steps.values()), total)
+            progress(before + sum(done.values()), total)
         if step == config.n_steps(expert):
             length = describe_length(config, expert)
             log(f"{config.noun} {expert}: {length}, training loss {loss:.4f}")

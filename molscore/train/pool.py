@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import molscore
 from molscore.errors import ConfigError, ExportError, InputError, MolscoreError
-from molscore.train.folder import SKELETON
+from molscore.train.shares import GRAPH, Task
 
 _KINDS: Final[dict[str, type[MolscoreError]]] = {
     "ConfigError": ConfigError,
@@ -29,7 +29,8 @@ EpochReport = Callable[[int, int, float], None]
 @dataclass
 class _Worker:
     process: "subprocess.Popen[str]"
-    task: str | None = None
+    task: Task | None = None
+    is_sent_away: bool = False
 
 
 def worker_command(run_dir: Path, device: str) -> list[str]:
@@ -61,7 +62,7 @@ def worker_environment(threads: int) -> dict[str, str]:
 
 def train_experts(
     run_dir: Path,
-    tasks: Sequence[str],
+    tasks: Sequence[Task],
     *,
     n_workers: int,
     threads: int,
@@ -72,8 +73,8 @@ def train_experts(
 
     Args:
         run_dir: a started run folder.
-        tasks: numbers of the experts still to train, and `skeleton` for the ONNX graph they
-            share; taken up in this order.
+        tasks: what is left to do, taken up in this order; of two tasks of one expert the
+            second waits for the first.
         n_workers: processes at a time.
         threads: torch threads of each.
         device: torch device of each.
@@ -90,8 +91,8 @@ def train_experts(
             _start(run_dir, threads, device, events, stack)
             for _ in range(min(n_workers, len(waiting)))
         ]
-        left = len(waiting)
-        while left:
+        free: list[_Worker] = []
+        while waiting or any(worker.task is not None for worker in workers):
             try:
                 # A wait without an end may not notice Ctrl-C: on Windows, and where the system
                 # hands the signal to another thread.
@@ -99,8 +100,7 @@ def train_experts(
             except queue.Empty:
                 continue
             if event is None:
-                # A worker that was sent away because nothing is waiting ends in peace.
-                if worker.task is None and not waiting:
+                if worker.is_sent_away:
                     continue
                 raise _death(worker)
             match event["event"]:
@@ -109,11 +109,10 @@ def train_experts(
                 case "failed":
                     kind = _KINDS.get(event["kind"], MolscoreError)
                     raise kind(f"training failed: {event['message']}")
-                case "ready":
-                    _give(worker, waiting)
-                case "done":
-                    left -= 1
-                    _give(worker, waiting)
+                case "ready" | "done":
+                    worker.task = None
+                    free.append(worker)
+                    _hand_out(waiting, free, workers)
         for worker in workers:
             _send_away(worker)
         for worker in workers:
@@ -168,25 +167,35 @@ def _understand(line: str) -> dict[str, Any] | None:
     return event if isinstance(event, dict) and "event" in event else None
 
 
-def _give(worker: _Worker, waiting: list[str]) -> None:
-    """Hand the next task to a worker, or close its stdin, at which it ends."""
+def _hand_out(waiting: list[Task], free: list[_Worker], workers: Sequence[_Worker]) -> None:
+    """Give the free workers what they may do now; send them away when nothing is left."""
+    while free and waiting:
+        in_work = {worker.task.expert for worker in workers if worker.task is not None}
+        task = next((task for task in waiting if task.expert not in in_work), None)
+        if task is None:  # what waits goes on where another worker has not stopped yet
+            return
+        waiting.remove(task)
+        _give(free.pop(0), task)
+    if not waiting:
+        while free:
+            _send_away(free.pop())
+
+
+def _give(worker: _Worker, task: Task) -> None:
     stdin = worker.process.stdin
     if stdin is None:
-        return
+        raise RuntimeError("a worker without pipes")
+    worker.task = task
     try:
-        if waiting:
-            worker.task = waiting.pop(0)
-            stdin.write(f"{worker.task}\n")
-            stdin.flush()
-        else:
-            _send_away(worker)
+        stdin.write(task.to_line())
+        stdin.flush()
     except BrokenPipeError:
         raise _death(worker) from None
 
 
 def _send_away(worker: _Worker) -> None:
-    """Close a worker's stdin, at which it ends."""
-    worker.task = None
+    """Close the stdin of a worker that does nothing, at which it ends."""
+    worker.is_sent_away = True
     if worker.process.stdin is not None:
         worker.process.stdin.close()
 
@@ -210,9 +219,10 @@ def _end(process: "subprocess.Popen[str]") -> None:
 def _death(worker: _Worker) -> MolscoreError:
     code = worker.process.wait()
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    doing = {None: "starting", SKELETON: "exporting"}.get(
-        worker.task, f"training expert {worker.task}"
-    )
+    if worker.task is None:
+        doing = "starting"
+    else:
+        doing = "exporting" if worker.task == GRAPH else f"training expert {worker.task.expert}"
     hint = " (out of memory?)" if code == -9 else ""
     return MolscoreError(
         f"a training process {how}{hint} while {doing}; run the same command with --resume to "

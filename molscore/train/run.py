@@ -16,7 +16,6 @@ from molscore.nn.config import ModelConfig
 from molscore.nn.devices import resolve_device
 from molscore.train.blend import Joined, join, join_blend
 from molscore.train.config import TrainConfig
-from molscore.train.expert import ExpertResult
 from molscore.train.folder import RunConfig, RunFolder
 from molscore.train.job import Job, ProgressCallback, TrainResult, carry_out, run_config
 from molscore.train.listing import Listing, read_excluded
@@ -24,6 +23,7 @@ from molscore.train.log import Log, RunLog
 from molscore.train.messages import describe_start, say_what_is_used
 from molscore.train.places import check_places
 from molscore.train.prepare import Prepared, prepare
+from molscore.train.result import ExpertResult
 from molscore.train.start import Start
 from molscore.train.trees import require_trees
 

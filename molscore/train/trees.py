@@ -33,7 +33,7 @@ from molscore.chem.descriptors import DescriptorScaler
 from molscore.errors import ConfigError, MolscoreError
 from molscore.train.config import TrainConfig
 from molscore.train.data import TrainingData
-from molscore.train.expert import ExpertResult
+from molscore.train.result import ExpertResult
 
 AGREEMENT: Final = 1e-4
 """Largest difference between CatBoost and the arrays, in standard deviations of the target."""

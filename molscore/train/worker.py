@@ -1,10 +1,9 @@
 """A process that trains experts: `python -m molscore.train.worker RUN_DIR`.
 
-It reads tasks from stdin, one a line: the number of an expert to train, or `skeleton` for the
-ONNX graph all experts share. It writes one JSON object a line to stdout: `ready`, `epoch`,
-`done` or `failed`. When its stdin closes (its parent has ended, in
-whatever way) it ends too. Being a program of its own, it needs no guard in the caller's script
-and inherits no threads.
+It reads tasks from stdin, one a line (`molscore.train.shares.Task`). It writes one JSON object
+a line to stdout: `ready`, `epoch`, `done` or `failed`. When its stdin closes (its parent has
+ended, in whatever way) it ends too. Being a program of its own, it needs no guard in the
+caller's script and inherits no threads.
 """
 
 import json
@@ -22,8 +21,9 @@ from molscore.errors import MolscoreError
 from molscore.nn.config import ModelConfig
 from molscore.nn.model import build_model
 from molscore.train.data import TrainingData
-from molscore.train.expert import ExpertTrainer, train_expert
-from molscore.train.folder import SKELETON, RunConfig, RunFolder
+from molscore.train.expert import ExpertTrainer, Progress, train_until
+from molscore.train.folder import RunConfig, RunFolder
+from molscore.train.shares import Task
 from molscore.train.trees import train_trees
 
 
@@ -39,42 +39,60 @@ def _serve(folder: RunFolder, requests: TextIO, say: Any, device: str) -> None:
     data = folder.read_data()
     torch.set_num_threads(config.train.threads)
     # Bit for bit is promised for the CPU; an accelerator may lack some deterministic form.
-    torch.use_deterministic_algorithms(True, warn_only=device != "cpu")
+    # (`use_deterministic_algorithms` would import torch's compiler to tell it, a second.)
+    torch.set_deterministic_debug_mode("error" if device == "cpu" else "warn")
+    # It would also clear every new tensor, some 4 % of the time; nothing here reads one before
+    # it is written.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     say({"event": "ready"})
     for line in requests:
-        if line.strip() == SKELETON:
+        number, until = Task.from_line(line)
+        if number is None:
             folder.write_skeleton(_export(config, data, folder.scratch()))
             say({"event": "done"})
             continue
-        expert = int(line)
 
-        def progress(epoch: int, loss: float, expert: int = expert) -> None:
+        def progress(epoch: int, loss: float, expert: int = number) -> None:
             say({"event": "epoch", "expert": expert, "epoch": epoch, "loss": loss})
 
-        if config.kind(expert) == "trees":
-            # Numbered from 0, so that the trees of a blend are those of block catboost.
-            number = expert % config.train.n_experts
-            result, scaler = train_trees(
-                data, config.train, number, scratch=folder.scratch(), progress=progress
-            )
-            folder.write_expert(expert, result, scaler)
-        else:
-            trainer = ExpertTrainer(
-                _of_network(data, config.model).of_expert(expert),
-                config.model,
-                config.train,
-                expert,
-                device,
-                start=folder.read_start(expert),
-            )
-            result = train_expert(
-                trainer,
-                checkpoint_path=folder.checkpoint(expert),
-                progress=progress,
-                clock=time.monotonic,
-            )
-            folder.write_expert(expert, result, trainer.scaler)
+        _train(number, until, config, data, folder, device, progress)
         say({"event": "done"})
+
+
+def _train(
+    expert: int,
+    until: int | None,
+    config: RunConfig,
+    data: TrainingData,
+    folder: RunFolder,
+    device: str,
+    progress: Progress,
+) -> None:
+    if config.kind(expert) == "trees":
+        # Numbered from 0, so that the trees of a blend are those of block catboost.
+        number = expert % config.train.n_experts
+        result, scaler = train_trees(
+            data, config.train, number, scratch=folder.scratch(), progress=progress
+        )
+        folder.write_expert(expert, result, scaler)
+        return
+    trainer = ExpertTrainer(
+        _of_network(data, config.model).of_expert(expert),
+        config.model,
+        config.train,
+        expert,
+        device,
+        start=folder.read_start(expert),
+    )
+    train_until(
+        trainer,
+        until or config.train.epochs,
+        checkpoint_path=folder.checkpoint(expert),
+        progress=progress,
+        clock=time.monotonic,
+    )
+    if until is None:
+        folder.write_expert(expert, trainer.result(), trainer.scaler)
 
 
 def _of_network(data: TrainingData, model: ModelConfig) -> TrainingData:
@@ -128,4 +146,7 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    # All files are written and closed, and unloading torch takes the better part of a second.
+    os._exit(code)

@@ -7,7 +7,7 @@ from molscore.bundle.trees import WEIGHT
 from molscore.data.targets import Target
 from molscore.train.blend import EVEN, fit_weight, join, join_blend
 from molscore.train.data import TrainingData
-from molscore.train.expert import ExpertResult
+from molscore.train.result import ExpertResult
 from tests.molecules import pack
 
 

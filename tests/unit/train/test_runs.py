@@ -25,11 +25,12 @@ from molscore.errors import ConfigError, MolscoreError
 from molscore.nn.config import ModelConfig
 from molscore.train import pool
 from molscore.train.assess import OutOfFold, average
-from molscore.train.checkpoint import write_atomically
 from molscore.train.config import TrainConfig
+from molscore.train.files import write_atomically
 from molscore.train.folder import RunFolder
 from molscore.train.places import check_places
 from molscore.train.run import run_training
+from molscore.train.shares import Task
 from tests.molecules import VARIED, molecule
 
 SMALL = ModelConfig(width=16)
@@ -364,7 +365,7 @@ def test_a_worker_that_prints_and_ends_is_noticed(tmp_path, monkeypatch, capfd, 
     monkeypatch.setattr(pool, "worker_command", lambda *_: [sys.executable, "-c", code])
     with pytest.raises(MolscoreError, match="ended with exit code 0 while starting"):
         pool.train_experts(
-            tmp_path, ["0"], n_workers=1, threads=1, device="cpu", report=lambda *_: None
+            tmp_path, [Task(0)], n_workers=1, threads=1, device="cpu", report=lambda *_: None
         )
     assert "note from a library" in capfd.readouterr().err
 
