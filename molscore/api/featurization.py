@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from molscore.api.prediction import log_table
-from molscore.chem.descriptors import DESCRIPTOR_NAMES, compute_descriptors
+from molscore.chem.describing import describe_stream
+from molscore.chem.descriptors import DESCRIPTOR_NAMES
 from molscore.chem.features import ATOM_FEATURES, BOND_FEATURES, FEATURIZER_VERSION, Feature
 from molscore.chem.graph import featurize_many
 from molscore.chem.packed import MolGraph, PackedGraphs
@@ -51,6 +53,7 @@ def featurize_table(
     policy: ChemPolicy = _POLICY,
     output_format: OutputFormat = "auto",
     force: bool = False,
+    workers: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Summary:
     """Write the features of every row of a table; rows are neither lost, added nor moved.
@@ -69,6 +72,7 @@ def featurize_table(
         policy: how molecules are standardised.
         output_format: of descriptors; overrides the suffix.
         force: replace an existing file.
+        workers: processes that compute descriptors; 0 takes the available CPUs.
         progress: told the number of rows done.
 
     Raises:
@@ -78,40 +82,64 @@ def featurize_table(
     refuse_inputs(output, table=source)
     if kind == "graphs":
         _check_npz(output, output_format)
-    summary = Summary()
     with open_table(source, table) as reader:
         log_table(reader)
-        chunks = _parsed_chunks(reader, policy, summary, progress)
+        count = _Count(reader.smiles_index, progress)
+        chunks = _parsed_chunks(reader, policy)
         if kind == "graphs":
-            _write_graphs(chunks, output, policy, force)
+            _write_graphs(chunks, output, policy, force, count)
         else:
-            _write_descriptors(chunks, reader.columns, output, output_format, force)
-    return summary
+            described = _described(chunks, policy, workers)
+            _write_descriptors(described, reader.columns, output, output_format, force, count)
+    return count.summary
 
 
-def _parsed_chunks(
-    reader: TableReader,
-    policy: ChemPolicy,
-    summary: Summary,
-    progress: Callable[[int], None] | None,
-) -> Iterator[Parsed]:
-    """Yield parsed records chunk by chunk; count a chunk once its features are written."""
+def _parsed_chunks(reader: TableReader, policy: ChemPolicy) -> Iterator[Parsed]:
     for batch in cut(iter(reader)):
-        chunk: Parsed = [
+        yield [
             (r, r.problem or parse_smiles(r.fields[reader.smiles_index], policy, r.row))
             for r in batch
         ]
-        yield chunk
+
+
+class _Count:
+    """Counts rows once their features are written."""
+
+    def __init__(self, smiles_index: int, progress: Callable[[int], None] | None) -> None:
+        self.summary = Summary()
+        self._smiles_index, self._progress = smiles_index, progress
+
+    def add(self, chunk: Parsed) -> None:
+        summary = self.summary
         for record, parsed in chunk:
             status, reason = _status(parsed)
             summary.n_read += 1
             summary.counts[status] += 1
             summary.n_ok += status == "ok"
             if status != "ok" and len(summary.failures) < MAX_FAILURES:
-                smiles = record.fields[reader.smiles_index]
+                smiles = record.fields[self._smiles_index]
                 summary.failures.append(Failure(record.row, record.line, smiles, status, reason))
-        if progress is not None:
-            progress(summary.n_read)
+        if self._progress is not None:
+            self._progress(summary.n_read)
+
+
+def _molecules(chunk: Parsed) -> list[Molecule]:
+    return [parsed for _, parsed in chunk if isinstance(parsed, Molecule)]
+
+
+def _described(
+    chunks: Iterator[Parsed], policy: ChemPolicy, workers: int
+) -> Iterator[tuple[Parsed, NDArray[np.float64]]]:
+    """Yield each chunk with the descriptors of its molecules."""
+    ahead: deque[Parsed] = deque()
+
+    def blocks() -> Iterator[list[Molecule]]:
+        for chunk in chunks:
+            ahead.append(chunk)
+            yield _molecules(chunk)
+
+    for values in describe_stream(blocks(), policy, workers):
+        yield ahead.popleft(), values
 
 
 def _status(parsed: Molecule | ParseFailure | str) -> tuple[str, str]:
@@ -121,11 +149,12 @@ def _status(parsed: Molecule | ParseFailure | str) -> tuple[str, str]:
 
 
 def _write_descriptors(
-    chunks: Iterator[Parsed],
+    chunks: Iterator[tuple[Parsed, NDArray[np.float64]]],
     columns: Sequence[str],
     output: str | Path,
     output_format: OutputFormat,
     force: bool,
+    count: _Count,
 ) -> None:
     names = free_names(columns, [*DESCRIPTOR_NAMES, "status", "error"])
     with open_writer(
@@ -135,9 +164,8 @@ def _write_descriptors(
         force=force,
         number_columns=names[:-2],
     ) as writer:
-        for chunk in chunks:
-            molecules = [parsed for _, parsed in chunk if isinstance(parsed, Molecule)]
-            values = iter(compute_descriptors(molecules).tolist() if molecules else [])
+        for chunk, described in chunks:
+            values = iter(described.tolist())
             rows: list[list[Cell]] = []
             for record, parsed in chunk:
                 numbers: list[Any] = [None] * len(DESCRIPTOR_NAMES)
@@ -145,6 +173,7 @@ def _write_descriptors(
                     numbers = [v if math.isfinite(v) else None for v in next(values)]
                 rows.append([*record.fields, *numbers, *_status(parsed)])
             writer.write(rows)
+            count.add(chunk)
 
 
 def _check_npz(output: str | Path, output_format: OutputFormat) -> None:
@@ -155,7 +184,11 @@ def _check_npz(output: str | Path, output_format: OutputFormat) -> None:
 
 
 def _write_graphs(
-    chunks: Iterator[Parsed], output: str | Path, policy: ChemPolicy, force: bool
+    chunks: Iterator[Parsed],
+    output: str | Path,
+    policy: ChemPolicy,
+    force: bool,
+    count: _Count,
 ) -> None:
     file = Output(output, force=force)
     try:
@@ -168,6 +201,7 @@ def _write_graphs(
                 for record, parsed in chunk
                 if not isinstance(parsed, Molecule)
             ]
+            count.add(chunk)
         buffer = io.BytesIO()
         np.savez_compressed(buffer, allow_pickle=False, **_arrays(parts, failed, policy))
         file.write(buffer.getvalue())

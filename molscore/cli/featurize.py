@@ -11,6 +11,7 @@ from molscore.cli.options import (
     OutputFormatOption,
     StrictOption,
     TableArgument,
+    WorkersOption,
     configured,
 )
 from molscore.cli.progress import progress_bar
@@ -36,6 +37,7 @@ def featurize(
         Kind, typer.Option("--kind", help="RDKit descriptors, or the graph arrays a model sees.")
     ] = "descriptors",
     output_format: OutputFormatOption = "auto",
+    workers: WorkersOption = 0,
     strict: StrictOption = False,
     force: ForceOption = False,
     policy: ChemPolicy,
@@ -58,6 +60,7 @@ def featurize(
             policy=policy,
             output_format=output_format,
             force=force,
+            workers=workers,
             progress=progress,
         )
     return reports.close_summary(summary, verb="featurized", strict=strict)

@@ -14,7 +14,7 @@ from molscore.data.targets import Target
 from molscore.errors import ConfigError
 from molscore.predict.core import ChunkResult, ReadChunk, predict_read, read_chunk
 from molscore.predict.engine import Engine, OnnxEngine, open_engine
-from molscore.predict.worker import Task
+from molscore.predict.task import Task
 
 
 @dataclass(frozen=True, eq=False)

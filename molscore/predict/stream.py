@@ -19,8 +19,9 @@ from molscore.predict.chunks import ALL_ROWS, CHUNK_ROWS, RowRange, cut_records
 from molscore.predict.core import BATCH_SIZE, ChunkResult
 from molscore.predict.layout import output_layout
 from molscore.predict.models import Models
-from molscore.predict.pool import WorkerPool
-from molscore.predict.worker import Task
+from molscore.predict.task import Task
+from molscore.predict.worker import work
+from molscore.processes.pool import WorkerPool
 
 SERIAL_ROWS: Final = 2048
 """Up to this many rows no worker is started: starting one costs about as much."""
@@ -172,8 +173,8 @@ def predict_tasks(
         few = SERIAL_ROWS - _n_rows(first)
         ahead = _read_ahead(tasks, few)
         if _n_rows(ahead) > few:
-            with WorkerPool(models, n_workers, batch_size) as pool:
-                yield from pool.predict(chain(ahead, tasks))
+            with WorkerPool(work(models, batch_size), n_workers) as pool:
+                yield from pool.run(chain(ahead, tasks))
             return
         tasks = chain(ahead, tasks)
     yield from _serial(tasks, models, batch_size)

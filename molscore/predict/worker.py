@@ -1,108 +1,56 @@
-"""A worker process: reads chunks of SMILES from its standard input, answers on its output.
+"""What a worker process does for a prediction: read the models, answer chunks of SMILES."""
 
-Started by `molscore.predict.pool` as a fresh interpreter, so it inherits no threads, locks or
-sessions, needs neither /dev/shm nor semaphores, and does not run the caller's main module
-again. Messages are JSON behind their length.
-
-It lives as long as its parent: the end of its input, also by kill -9 of the parent, ends it.
-"""
-
-import json
-import os
-import signal
-import sys
 from collections.abc import Callable
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
-Message = dict[str, Any]
+import numpy as np
 
-_LENGTH_BYTES = 8
+from molscore.bundle.reader import load_bundle
+from molscore.errors import BundleError
+from molscore.predict.core import ChunkResult
+from molscore.predict.models import Models
+from molscore.predict.task import Task
+from molscore.processes.pool import Work
+from molscore.processes.worker import Message
 
 
 class Setup(NamedTuple):
-    """The first message: which models, as [path, SHA-256] each, and how to run them."""
+    """Which models, as [path, SHA-256] each, and how to run them."""
 
     models: list[list[str]]
     batch_size: int
 
 
-class Task(NamedTuple):
-    """One chunk."""
+def work(models: Models, batch_size: int) -> Work[Task, ChunkResult]:
+    """Return how chunks are predicted elsewhere.
 
-    first_row: int
-    smiles: list[str]
-
-
-def send(stream: IO[bytes], message: Message) -> None:
-    """Write one message. Numbers come through exactly, NaN and lone surrogates too."""
-    data = json.dumps(message).encode("ascii")
-    stream.write(len(data).to_bytes(_LENGTH_BYTES, "little") + data)
-    stream.flush()
-
-
-def receive(stream: IO[bytes]) -> Message:
-    """Read one message.
-
-    Raises:
-        EOFError: when the other side is gone.
+    Args:
+        models: workers read their files again and check that they are the same.
+        batch_size: most molecules per run.
     """
-    length = int.from_bytes(_read(stream, _LENGTH_BYTES), "little")
-    message: Message = json.loads(_read(stream, length))
-    return message
+    files = [[str(bundle.path), bundle.sha256] for bundle in models.bundles]
+    return Work(
+        serve=serve,
+        setup=Setup(files, batch_size)._asdict(),
+        to_message=Task._asdict,
+        from_message=_from_message,
+        describe=_describe,
+    )
 
 
-def _read(stream: IO[bytes], n: int) -> bytes:
-    data = stream.read(n)
-    if len(data) < n:
-        raise EOFError
-    return data
-
-
-def main() -> None:
-    """Serve chunks until the input ends."""
-    # Where it could not be blocked from the start (Windows), Ctrl-C is ignored from here on.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    inbox, outbox = _claim_streams()
-    try:
-        predict = _prepare(Setup(**receive(inbox)))
-        while True:
-            send(outbox, predict(Task(**receive(inbox))))
-    except (EOFError, BrokenPipeError):
-        pass
-    except Exception as error:  # noqa: BLE001 (the parent reports it)
-        send(outbox, {"problem": type(error).__name__, "text": str(error)})
-    # Nothing is left to clean up, and unloading the libraries takes a tenth of a second.
-    os._exit(0)
-
-
-def _claim_streams() -> tuple[IO[bytes], IO[bytes]]:
-    """Take standard input and output for messages; what is printed goes to stderr."""
-    inbox = os.fdopen(os.dup(0), "rb")
-    outbox = os.fdopen(os.dup(1), "wb")
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
-    os.dup2(2, 1)
-    sys.stdout = sys.stderr
-    return inbox, outbox
-
-
-def _prepare(setup: Setup) -> Callable[[Task], Message]:
-    # Imported here, so that a failing import is an answer too.
-    from molscore.bundle.reader import load_bundle  # noqa: PLC0415
-    from molscore.errors import BundleError  # noqa: PLC0415
-    from molscore.predict.models import Models  # noqa: PLC0415
-
+def serve(setup: Message) -> Callable[[Message], Message]:
+    """Read the models of a setup; return what predicts a chunk."""
+    files, batch_size = Setup(**setup)
     bundles = []
-    for path, sha256 in setup.models:
+    for path, sha256 in files:
         bundle = load_bundle(path)
         if bundle.sha256 != sha256:
             raise BundleError(f"{path} was replaced while it was in use")
         bundles.append(bundle)
     models = Models.open(bundles)
 
-    def predict(task: Task) -> Message:
-        result = models.predict(task, setup.batch_size)
+    def predict(message: Message) -> Message:
+        result = models.predict(Task(**message), batch_size)
         return {
             "values": result.values.tolist(),
             "sd": result.sd.tolist(),
@@ -111,3 +59,16 @@ def _prepare(setup: Setup) -> Callable[[Task], Message]:
         }
 
     return predict
+
+
+def _from_message(answer: dict[str, Any]) -> ChunkResult:
+    return ChunkResult(
+        values=np.array(answer["values"], dtype=np.float64),
+        sd=np.array(answer["sd"], dtype=np.float64),
+        status=answer["status"],
+        error=answer["error"],
+    )
+
+
+def _describe(task: Task) -> str:
+    return f"predicting rows {task.first_row + 1} to {task.first_row + len(task.smiles)}"

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from molscore.chem.descriptors import compute_descriptors
+from molscore.chem.describing import describe_many
 from molscore.chem.graph import featurize_many
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles, scaffold, structure_key
 from molscore.chem.policy import ChemPolicy
@@ -56,6 +56,7 @@ def prepare(
     n_folds: int,
     seed: int,
     descriptors: bool,
+    workers: int = 0,
     folds: NDArray[np.int64] | None = None,
     exclude: frozenset[str] = frozenset(),
 ) -> Prepared:
@@ -68,6 +69,7 @@ def prepare(
         n_folds: K; 1 holds nothing out.
         seed: for the split.
         descriptors: compute the RDKit descriptors too.
+        workers: processes that do so; 0 takes the available CPUs.
         folds: int64, one fold for every row of the table, or None to make them.
         exclude: keys of structures that are not to be learned from.
 
@@ -98,7 +100,7 @@ def prepare(
         is_class=tuple(t.kind == "classification" for t in table.targets),
         folds=fold_of,
         table_rows=rows,
-        descriptors=compute_descriptors(used) if descriptors else None,
+        descriptors=describe_many(used, policy, workers) if descriptors else None,
     )
     counts = {
         "rows_read": len(table.smiles),

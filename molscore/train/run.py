@@ -57,7 +57,7 @@ def run_training(
         train: schedule and cross-validation.
         folds: int64, the fold of every row of the table, numbered from 0; replaces
             `train.split` and `train.folds`.
-        workers: training processes at a time; 0 takes the available CPUs.
+        workers: processes at a time; 0 takes the available CPUs.
         device: `cpu`, `cuda`, `mps` or `auto`.
         force: replace an existing bundle and an existing run.
         resume: go on with the run in `run_dir`.
@@ -91,6 +91,7 @@ def run_training(
         n_folds=train.folds,
         seed=train.seed,
         descriptors=model.takes_descriptors,
+        workers=workers,
         folds=folds,
         exclude=read_excluded(exclude, policy, log),
     )

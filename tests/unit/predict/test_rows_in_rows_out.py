@@ -22,11 +22,12 @@ from molscore.data.records import Record, TableInfo, TableReader
 from molscore.data.tables import open_table
 from molscore.data.writers import open_writer
 from molscore.errors import BundleError, ConfigError, MolscoreError
-from molscore.predict import pool, stream
+from molscore.predict import stream
 from molscore.predict.chunks import RowRange
 from molscore.predict.layout import output_layout
 from molscore.predict.stream import SERIAL_ROWS, Summary, predict_chunks, predict_stream
-from molscore.predict.worker import receive, send
+from molscore.processes import pool
+from molscore.processes.worker import receive, send
 
 ROOT = Path(__file__).parents[3]
 

@@ -20,7 +20,7 @@ from molscore.predict.core import predict_chunk
 from molscore.predict.engine import Batch, OnnxEngine, Outputs
 from molscore.predict.models import Models, name_targets
 from molscore.predict.stream import predict_chunks
-from molscore.predict.worker import Task
+from molscore.predict.task import Task
 
 SMILES = ["CCO", "C1CC", "", "CC(=O)[O-].[Na+]", "c1ccccc1", "*C"]
 

@@ -1,6 +1,6 @@
 """Worker processes, fed in order and answering in order.
 
-Each worker has a thread in the parent that sends it a chunk and waits for the answer, so a
+Each worker has a thread in the parent that sends it a task and waits for the answer, so a
 worker that dies is noticed at once: its pipe ends.
 """
 
@@ -13,49 +13,65 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
-
-import numpy as np
+from typing import Final, Generic, Self, TypeVar
 
 from molscore.errors import BundleError, MolscoreError
 from molscore.interrupts import deaf_children
-from molscore.predict.core import ChunkResult
-from molscore.predict.models import Models
-from molscore.predict.worker import Message, Setup, Task, receive, send
+from molscore.processes.worker import Message, Serve, receive, send
 
-CHUNKS_PER_WORKER: Final = 2
-"""Chunks on their way per worker: one in work, one waiting."""
+TASKS_PER_WORKER: Final = 2
+"""Tasks on their way per worker: one in work, one waiting."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Work(Generic[T, R]):
+    """What workers are to do.
+
+    Attributes:
+        serve: a function at the top of a module, which the workers import.
+        setup: what it is given; JSON.
+        to_message: makes JSON of a task.
+        from_message: makes a result of the answer to it.
+        describe: says what is done with a task, as in "predicting rows 1 to 64".
+    """
+
+    serve: Serve
+    setup: Message
+    to_message: Callable[[T], Message]
+    from_message: Callable[[Message], R]
+    describe: Callable[[T], str]
+
 
 # The parent's import path, so that the worker finds the same packages.
 _START: Final = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
-    "from molscore.predict.worker import main; main()"
+    "from molscore.processes.worker import main; main()"
 )
 _ONE_THREAD: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-class WorkerPool:
+class WorkerPool(Generic[T, R]):
     """A fixed number of worker processes; a context manager.
 
     Args:
-        models: workers read their files again and check that they are the same.
+        work: what they do.
         n_workers: processes, at least 1.
-        batch_size: most molecules per run.
 
     Leaving the context ends the processes: after an exception at once, without waiting for
-    chunks in work.
+    tasks in work.
     """
 
-    def __init__(self, models: Models, n_workers: int, batch_size: int) -> None:
+    def __init__(self, work: Work[T, R], n_workers: int) -> None:
         self.n_workers = n_workers
-        files = [[str(bundle.path), bundle.sha256] for bundle in models.bundles]
-        self._setup = Setup(files, batch_size)
-        self._tasks: queue.SimpleQueue[tuple[int, Task] | None] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[tuple[int, ChunkResult | MolscoreError]] = (
-            queue.SimpleQueue()
-        )
+        self._work = work
+        self._tasks: queue.SimpleQueue[tuple[int, T] | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[tuple[int, R | MolscoreError]] = queue.SimpleQueue()
         self._processes: list[subprocess.Popen[bytes]] = []
         self._threads: list[threading.Thread] = []
 
@@ -83,28 +99,28 @@ class WorkerPool:
     ) -> None:
         self._kill()
 
-    def predict(self, tasks: Iterator[Task]) -> Iterator[ChunkResult]:
+    def run(self, tasks: Iterator[T]) -> Iterator[R]:
         """Yield one result per task, in their order.
 
-        At most `CHUNKS_PER_WORKER` per worker are taken from `tasks` before their results are.
+        At most `TASKS_PER_WORKER` per worker are taken from `tasks` before their results are.
 
         Raises:
             MolscoreError: when a worker dies or fails.
         """
         pending: deque[int] = deque()
-        done: dict[int, ChunkResult] = {}
+        done: dict[int, R] = {}
         for index, task in enumerate(tasks):
             pending.append(index)
             self._tasks.put((index, task))
             while pending and (
-                len(pending) >= CHUNKS_PER_WORKER * self.n_workers or pending[0] in done
+                len(pending) >= TASKS_PER_WORKER * self.n_workers or pending[0] in done
             ):
                 yield self._take(pending.popleft(), done)
         while pending:
             yield self._take(pending.popleft(), done)
 
-    def _take(self, wanted: int, done: dict[int, ChunkResult]) -> ChunkResult:
-        """Wait for the result of chunk `wanted`, keeping those that come before it is there."""
+    def _take(self, wanted: int, done: dict[int, R]) -> R:
+        """Wait for the result of task `wanted`, keeping those that come before it is there."""
         while wanted not in done:
             try:
                 # A wait without an end could not be interrupted on Windows.
@@ -124,14 +140,18 @@ class WorkerPool:
         started = False
         while (item := self._tasks.get()) is not None:
             index, task = item
+            answer: R | MolscoreError
             try:
                 if not started:
-                    send(inbox, self._setup._asdict())
+                    serve = self._work.serve
+                    first = {"module": serve.__module__, "function": serve.__name__}
+                    send(inbox, first | {"setup": self._work.setup})
                     started = True
-                send(inbox, task._asdict())
-                answer = _understand(receive(outbox))
+                send(inbox, self._work.to_message(task))
+                message = receive(outbox)
+                answer = _problem(message) or self._work.from_message(message)
             except Exception:  # noqa: BLE001 (a torn pipe or message: the worker is gone)
-                answer = _death(process, task)
+                answer = _death(process, self._work.describe(task))
             self._answers.put((index, answer))
             if isinstance(answer, MolscoreError):
                 return
@@ -164,7 +184,7 @@ def _start() -> "subprocess.Popen[bytes]":
         )
 
 
-def _death(process: "subprocess.Popen[bytes]", task: Task) -> MolscoreError:
+def _death(process: "subprocess.Popen[bytes]", doing: str) -> MolscoreError:
     try:
         code = process.wait(timeout=5)
     except subprocess.TimeoutExpired:
@@ -173,25 +193,19 @@ def _death(process: "subprocess.Popen[bytes]", task: Task) -> MolscoreError:
         how = (
             f"ended with exit code {code}" if code >= 0 else f"was killed by {_signal_name(-code)}"
         )
-    rows = f"rows {task.first_row + 1} to {task.first_row + len(task.smiles)}"
     return MolscoreError(
-        f"a worker process (pid {process.pid}) {how} while predicting {rows}; "
+        f"a worker process (pid {process.pid}) {how} while {doing}; "
         "if memory ran out, use fewer --workers"
     )
 
 
-def _understand(answer: Message) -> ChunkResult | MolscoreError:
-    if "problem" in answer:
-        kind, text = answer["problem"], answer["text"]
-        if kind == BundleError.__name__:
-            return BundleError(text)
-        return MolscoreError(f"a worker process failed: {kind}: {text}")
-    return ChunkResult(
-        values=np.array(answer["values"], dtype=np.float64),
-        sd=np.array(answer["sd"], dtype=np.float64),
-        status=answer["status"],
-        error=answer["error"],
-    )
+def _problem(answer: Message) -> MolscoreError | None:
+    if "problem" not in answer:
+        return None
+    kind, text = answer["problem"], answer["text"]
+    if kind == BundleError.__name__:
+        return BundleError(text)
+    return MolscoreError(f"a worker process failed: {kind}: {text}")
 
 
 def _signal_name(number: int) -> str:

@@ -1,0 +1,94 @@
+"""Descriptors of many molecules, by several processes."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from molscore.chem.descriptors import DESCRIPTOR_NAMES, compute_descriptors
+from molscore.chem.molecule import Molecule
+from molscore.chem.parse import parse_smiles
+from molscore.chem.policy import ChemPolicy
+from molscore.cpus import available_cpus
+from molscore.processes.pool import Work, WorkerPool
+from molscore.processes.worker import Message
+
+SERIAL_MOLECULES: Final = 512
+"""So many are described, in a second, before other processes would have started."""
+
+_BLOCK: Final = 128
+
+Block = Sequence[Molecule]
+
+
+def describe_many(molecules: Block, policy: ChemPolicy, workers: int = 0) -> NDArray[np.float64]:
+    """Compute all RDKit descriptors of molecules; see `compute_descriptors`.
+
+    Args:
+        molecules: parsed under `policy`.
+        policy: workers parse them again.
+        workers: processes; 0 takes the available CPUs.
+
+    Returns:
+        float64 [n_molecules, 217], the same for any number of workers.
+
+    Raises:
+        MolscoreError: when a worker dies.
+    """
+    starts = range(0, len(molecules), _BLOCK)
+    blocks = (molecules[i : i + _BLOCK] for i in starts)
+    nothing = np.empty((0, len(DESCRIPTOR_NAMES)))
+    return np.concatenate([nothing, *describe_stream(blocks, policy, workers)])
+
+
+def describe_stream(
+    blocks: Iterable[Block], policy: ChemPolicy, workers: int = 0
+) -> Iterator[NDArray[np.float64]]:
+    """Yield the descriptors of each block, in order; the arguments are those of `describe_many`.
+
+    The first block is described before more is read, so that slow input is answered at once.
+    """
+    n_workers = workers or available_cpus()
+    blocks = iter(blocks)
+    yield from map(compute_descriptors, islice(blocks, 1))
+    if n_workers > 1:
+        ahead: list[Block] = []
+        n = 0
+        for block in blocks:
+            ahead.append(block)
+            n += len(block)
+            if n > SERIAL_MOLECULES:
+                work = Work(serve, policy.to_dict(), _to_message, _from_message, _describe)
+                with WorkerPool(work, n_workers) as pool:
+                    yield from pool.run(chain(ahead, blocks))
+                return
+        blocks = iter(ahead)
+    yield from map(compute_descriptors, blocks)
+
+
+def serve(setup: Message) -> Callable[[Message], Message]:
+    """Return what describes a block under a policy: the work of a process."""
+    policy = ChemPolicy.from_dict(setup)
+
+    def describe(message: Message) -> Message:
+        parsed = [parse_smiles(smiles, policy) for smiles in message["smiles"]]
+        molecules = [molecule for molecule in parsed if isinstance(molecule, Molecule)]
+        return {"values": compute_descriptors(molecules).tolist()}
+
+    return describe
+
+
+def _to_message(block: Block) -> Message:
+    return {"smiles": [molecule.smiles for molecule in block]}
+
+
+def _from_message(answer: Message) -> NDArray[np.float64]:
+    return np.array(answer["values"], dtype=np.float64).reshape(-1, len(DESCRIPTOR_NAMES))
+
+
+def _describe(block: Block) -> str:
+    if not block:
+        return "describing no molecule"
+    return f"describing rows {block[0].row + 1} to {block[-1].row + 1}"

@@ -1,0 +1,1 @@
+"""Worker processes that answer in order: fresh interpreters fed through pipes."""
