@@ -17,6 +17,13 @@ def export(
         Path,
         typer.Option("--output", metavar="FILE", readable=False, help="Graph to write, NAME.onnx."),
     ],
+    half: Annotated[
+        bool,
+        typer.Option(
+            "--half",
+            help="Store weights in half precision: half the file; says what that changes.",
+        ),
+    ] = False,
     force: ForceOption = False,
 ) -> None:
     """Write a model as one ONNX graph for other programs.
@@ -26,6 +33,6 @@ def export(
     """
     from molscore import api  # noqa: PLC0415 (start-up of --help)
 
-    for path in api.export(model, output, force=force):
+    for path in api.export(model, output, half=half, force=force):
         if not logs.state.quiet:
             logs.write_line(f"wrote {path}")

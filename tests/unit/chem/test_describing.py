@@ -15,7 +15,10 @@ from molscore.chem.policy import ChemPolicy
 from molscore.errors import MolscoreError
 
 POLICY = ChemPolicy()
-SMILES = ["CCO", "c1ccccc1O", "[Na+].[Cl-]", "CC(=O)Nc1ccc(O)cc1 |c:1|", "C[C@H](N)C(=O)O", "C[Si](C)C"]
+SMILES = [
+    *("CCO", "c1ccccc1O", "[Na+].[Cl-]", "CC(=O)Nc1ccc(O)cc1 |c:1|", "C[C@H](N)C(=O)O"),
+    "C[Si](C)C",
+]
 
 
 def molecules(n: int) -> list[Molecule]:
