@@ -10,6 +10,7 @@ held-out error is looked at every other epoch for the convergence table and not 
 
 import argparse
 import csv
+import dataclasses
 import multiprocessing
 import os
 import time
@@ -28,7 +29,7 @@ from molscore.cpus import available_cpus
 from molscore.data.splits import read_folds_file
 from molscore.data.targets import read_labelled
 from molscore.stats.metrics import Metrics, classification_metrics, regression_metrics
-from molscore.train.config import TrainConfig
+from molscore.train.config import TrainConfig, settings
 from molscore.train.data import TrainingData
 from molscore.train.expert import ExpertTrainer
 from molscore.train.prepare import prepare
@@ -98,7 +99,7 @@ def cached(name: str) -> Path:
 def start_worker() -> None:
     """Set a worker up as training itself is: one thread, deterministic."""
     torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
+    torch.set_deterministic_debug_mode("error")
 
 
 def load(cell: Cell) -> TrainingData:
@@ -115,6 +116,7 @@ def train_cell(cell: Cell) -> tuple[Result, list[float]]:
     config = TrainConfig(seed=cell.seed, folds=int(data.folds.max()) + 1)
     if cell.model.block == "catboost":
         return train_boosted(cell, data, config), []
+    config = dataclasses.replace(config, **settings(starts=False, classes=all(data.is_class)))
     trainer = ExpertTrainer(data, cell.model, config, cell.fold)
     curve, seconds = [], 0.0
     while trainer.epoch < config.epochs:

@@ -1,7 +1,8 @@
 """Train a model on a table."""
 
+import dataclasses
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -13,7 +14,7 @@ from molscore.data.records import TableOptions
 from molscore.data.targets import LabelledTable, Transform, read_labelled
 from molscore.errors import ConfigError, InputError
 from molscore.nn.config import ModelConfig
-from molscore.train.config import FINE_TUNING, TrainConfig
+from molscore.train.config import TrainConfig, settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +69,8 @@ def train(
         resume: go on with the run in `run_dir`.
         start: a `.molscore` file; the experts start from its networks, whose architecture and
             standardisation then hold, and the schedule is a gentler one where the options
-            do not say otherwise (`FINE_TUNING`). See `freeze` among the options.
+            do not say otherwise (`molscore.train.config.settings`). See `freeze` among the
+            options.
         exclude: a table or tables whose structures are not learned from.
         progress: told (epochs done, epochs in all).
         **options: fields of `TableOptions`, `ChemPolicy`, `ModelConfig` and `TrainConfig`, such
@@ -82,8 +84,6 @@ def train(
         InputError: when the table does not allow training.
         MolscoreError: when a training process fails.
     """
-    if start is not None:
-        options = FINE_TUNING | options
     how, policy, model, schedule = build_configs(
         options, TableOptions, ChemPolicy, ModelConfig, TrainConfig
     )
@@ -101,6 +101,7 @@ def train(
         policy=policy,
         model=model,
         schedule=schedule,
+        given=options,
         workers=workers,
         device=device,
         strict=strict,
@@ -127,6 +128,7 @@ def train_model(
     policy: ChemPolicy,
     model: ModelConfig,
     schedule: TrainConfig,
+    given: Container[str],
     workers: int,
     device: str,
     strict: bool,
@@ -136,7 +138,10 @@ def train_model(
     exclude: Sequence[str | Path],
     progress: Callable[[int, int | None], None] | None,
 ) -> "TrainResult":
-    """Train with configurations that are built already; see `train`."""
+    """Train with configurations that are built already; see `train`.
+
+    `given` holds the names of the fields of `schedule` that the user set.
+    """
     for name, value, known in (
         ("task", task, get_args(Task)),
         ("transform", transform, get_args(Transform)),
@@ -176,6 +181,11 @@ def train_model(
             if origin is not None:  # rows are read under its standardisation, whatever is given
                 model, policy = origin.settle(model, policy)
             refuse_unusable_rows(labelled, policy)
+        classes = all(target.kind == "classification" for target in labelled.targets)
+        other = settings(starts=origin is not None, classes=classes and "graph" in model.kinds)
+        schedule = dataclasses.replace(
+            schedule, **{name: value for name, value in other.items() if name not in given}
+        )
         return run_training(
             labelled,
             policy=policy,

@@ -11,7 +11,7 @@ from molscore.config import Config
 from molscore.data.records import TableOptions
 from molscore.nn.config import TREES, ModelConfig
 from molscore.nn.registry import block_names
-from molscore.train.config import TrainConfig
+from molscore.train.config import CLASSES, FINE_TUNING, TrainConfig
 from molscore.train.student import StudentModel, StudentTraining
 
 
@@ -49,6 +49,11 @@ _OF_NETWORKS: Final = {
     "weight_decay": OptionText("Weight decay of AdamW.", "X"),
     "clip": OptionText("Largest norm of a gradient.", "X"),
 }
+_EPOCHS: Final = OptionText(
+    f"{_OF_NETWORKS['epochs'].help[:-1]}; not given, {CLASSES['epochs']} where every target is a "
+    f"class and {FINE_TUNING['epochs']} with --from.",
+    "N",
+)
 _THREADS: Final = OptionText("Threads an expert computes with; part of the result.", "N")
 
 OPTION_TEXTS: Final[dict[type[Config], dict[str, OptionText]]] = {
@@ -84,7 +89,7 @@ OPTION_TEXTS: Final[dict[type[Config], dict[str, OptionText]]] = {
         ),
     },
     TrainConfig: {
-        **_OF_NETWORKS,
+        **_OF_NETWORKS | {"epochs": _EPOCHS},
         "iterations": OptionText("Trees a target, for --block catboost and --blend.", "N"),
         "folds": OptionText("Folds of the cross-validation, one expert each.", "K"),
         "repeats": OptionText("Experts a fold, which differ in their seed.", "R"),

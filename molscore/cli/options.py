@@ -7,7 +7,7 @@ the allowed values) from there, so the command line cannot drift from the librar
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -145,11 +145,10 @@ def configured(
     return decorate
 
 
-def not_given(context: typer.Context, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the values whose option does not stand on the command line."""
-    sources = {name: context.get_parameter_source(name) for name in values}
-    given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
-    return {name: value for name, value in values.items() if name not in given}
+def given(context: typer.Context) -> frozenset[str]:
+    """Return the names of the parameters whose option stands on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return frozenset(n for n, source in sources.items() if source and source.name == "COMMANDLINE")
 
 
 def _option_parameters(part: type[Config]) -> list[inspect.Parameter]:

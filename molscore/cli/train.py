@@ -1,6 +1,5 @@
 """`molscore train`."""
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,7 +16,7 @@ from molscore.cli.options import (
     TargetOption,
     WorkersOption,
     configured,
-    not_given,
+    given,
 )
 from molscore.cli.progress import progress_bar
 from molscore.data.records import TableOptions
@@ -115,8 +114,6 @@ def train(
         train_model,
     )
 
-    if start is not None:
-        schedule = dataclasses.replace(schedule, **not_given(context, FINE_TUNING))
     reports.announce_terminal(file)
     output = output or default_output(file)
     with (
@@ -137,6 +134,7 @@ def train(
             policy=policy,
             model=architecture,
             schedule=schedule,
+            given=given(context),
             workers=workers,
             device=device,
             strict=strict,
