@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from molscore.errors import ConfigError
+
 _PROC: Final = Path("/proc/self/cgroup")
 _ROOT: Final = Path("/sys/fs/cgroup")
 
@@ -15,6 +17,17 @@ def available_cpus() -> int:
     n = len(affinity(0)) if affinity else (os.cpu_count() or 1)
     quota = cgroup_quota(_PROC, _ROOT)
     return max(1, n if quota is None else min(n, math.ceil(quota)))
+
+
+def worker_count(workers: int) -> int:
+    """Return how many processes an option `--workers` stands for; 0 takes the available CPUs.
+
+    Raises:
+        ConfigError: when it is negative.
+    """
+    if workers < 0:
+        raise ConfigError(f"workers must be 0 (one per CPU) or more, got {workers}")
+    return workers or available_cpus()
 
 
 def cgroup_quota(proc: Path, root: Path) -> float | None:

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from molscore.api.options import build_configs
-from molscore.api.training import check_workers, default_run_dir, log_line, training_extra
+from molscore.api.training import default_run_dir, log_line, training_extra
 from molscore.bundle.reader import load_bundle
+from molscore.cpus import worker_count
 from molscore.data.outputs import refuse_inputs
 from molscore.data.records import TableOptions
 from molscore.data.targets import read_labelled
@@ -50,7 +51,7 @@ def distill(
         unlabelled: a file of more molecules to learn from; the model says their values.
         folds_file: the folds file the model was trained with, if it was.
         exclude: the table or tables whose structures it was trained without.
-        workers: training processes at a time; 0 takes the available CPUs.
+        workers: processes at a time; 0 takes the available CPUs.
         device: `cpu`, `cuda`, `mps` or `auto`.
         force: replace an existing bundle and run.
         resume: go on with the run in `run_dir`.
@@ -107,7 +108,7 @@ def distill_model(
     progress: Callable[[int, int | None], None] | None,
 ) -> "TrainResult":
     """Distil with configurations that are built already; see `distill`."""
-    check_workers(workers)
+    worker_count(workers)
     if str(table) == "-" and str(unlabelled) == "-":
         raise ConfigError("the table and the unlabelled molecules cannot both be standard input")
     refuse_inputs(

@@ -49,13 +49,16 @@ def export(
             graph = compose_standalone(bundle)
             about: dict[str, Any] = {"dtype": "float32"}
             if half:
-                graph, difference = halve(bundle, graph)
-                about = {"dtype": "float16", "molecules": len(PROBES), "difference": difference}
+                graph, changes = halve(bundle, graph)
+                about = {
+                    "dtype": "float16",
+                    "meaning": "largest change of a mean, by target and in its unit, that the "
+                    f"rounding of the weights makes among {len(PROBES)} molecules",
+                    "largest_change": changes,
+                }
+                said = ", ".join(f"{name} by at most {x:.2g}" for name, x in changes.items())
                 LOGGER.info(
-                    "weights in half precision change no prediction of %d molecules by more "
-                    "than %.2g",
-                    len(PROBES),
-                    difference,
+                    "half precision changes the means of %d molecules: %s", len(PROBES), said
                 )
             feeding = describe_feeding(bundle, graph) | {"weights": about}
             text = json.dumps(feeding, indent=1, allow_nan=False, ensure_ascii=False) + "\n"

@@ -4,7 +4,8 @@ import io
 import json
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -20,6 +21,7 @@ from molscore.chem.packed import MolGraph, PackedGraphs
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles
 from molscore.chem.policy import ChemPolicy
 from molscore.chem.version import rdkit_version
+from molscore.cpus import worker_count
 from molscore.data.names import free_names
 from molscore.data.outputs import Output, refuse_inputs
 from molscore.data.records import Record, TableOptions, TableReader
@@ -80,6 +82,7 @@ def featurize_table(
         ConfigError: on options that cannot be used, or an output file in the way.
     """
     refuse_inputs(output, table=source)
+    worker_count(workers)
     if kind == "graphs":
         _check_npz(output, output_format)
     with open_table(source, table) as reader:
@@ -89,8 +92,9 @@ def featurize_table(
         if kind == "graphs":
             _write_graphs(chunks, output, policy, force, count)
         else:
-            described = _described(chunks, policy, workers)
-            _write_descriptors(described, reader.columns, output, output_format, force, count)
+            # Closed at once whatever happens: it may hold processes.
+            with closing(_described(chunks, policy, workers)) as described:
+                _write_descriptors(described, reader.columns, output, output_format, force, count)
     return count.summary
 
 
@@ -129,7 +133,7 @@ def _molecules(chunk: Parsed) -> list[Molecule]:
 
 def _described(
     chunks: Iterator[Parsed], policy: ChemPolicy, workers: int
-) -> Iterator[tuple[Parsed, NDArray[np.float64]]]:
+) -> Generator[tuple[Parsed, NDArray[np.float64]], None, None]:
     """Yield each chunk with the descriptors of its molecules."""
     ahead: deque[Parsed] = deque()
 
@@ -138,8 +142,9 @@ def _described(
             ahead.append(chunk)
             yield _molecules(chunk)
 
-    for values in describe_stream(blocks(), policy, workers):
-        yield ahead.popleft(), values
+    with closing(describe_stream(blocks(), policy, workers)) as described:
+        for values in described:
+            yield ahead.popleft(), values
 
 
 def _status(parsed: Molecule | ParseFailure | str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from molscore.api.options import build_configs
 from molscore.chem.policy import ChemPolicy
+from molscore.cpus import worker_count
 from molscore.data.outputs import refuse_inputs
 from molscore.data.records import TableOptions
 from molscore.data.targets import LabelledTable, Transform, read_labelled
@@ -62,7 +63,7 @@ def train(
         unit: of the values, for people to read.
         note: endpoint note that predictions carry.
         folds_file: a table with the columns row, fold; replaces `split` and `folds`.
-        workers: training processes at a time; 0 takes the available CPUs.
+        workers: processes at a time; 0 takes the available CPUs.
         device: `cpu`, `cuda`, `mps` or `auto`.
         strict: fail when any row cannot be used, instead of leaving it out.
         force: replace an existing bundle and run.
@@ -75,6 +76,7 @@ def train(
         progress: told (epochs done, epochs in all).
         **options: fields of `TableOptions`, `ChemPolicy`, `ModelConfig` and `TrainConfig`, such
             as `smiles_column`, `salts`, `plan`, `width`, `blend`, `epochs`, `folds`, `seed`.
+            Where every target is a class, fewer `epochs` are the default.
 
     Returns:
         Where the model is, its cross-validation metrics, and what was left out.
@@ -140,7 +142,7 @@ def train_model(
 ) -> "TrainResult":
     """Train with configurations that are built already; see `train`.
 
-    `given` holds the names of the fields of `schedule` that the user set.
+    `given` holds the names of the options that the user set: of `schedule`, others may change.
     """
     for name, value, known in (
         ("task", task, get_args(Task)),
@@ -148,7 +150,7 @@ def train_model(
     ):
         if value not in known:
             raise ConfigError(f"unknown {name} {value!r}; expected one of {', '.join(known)}")
-    check_workers(workers)
+    worker_count(workers)
     refuse_inputs(
         output,
         table=table,
@@ -226,12 +228,6 @@ def default_run_dir(output: Path) -> Path:
     if not output.name or output.name == "..":
         raise ConfigError(f"{output} is a folder; give --output the name of a file")
     return output.with_name(f"{output.stem}-run")
-
-
-def check_workers(workers: int) -> None:
-    """Refuse a negative number of processes."""
-    if workers < 0:
-        raise ConfigError(f"workers must be 0 (one per CPU) or more, got {workers}")
 
 
 def log_line(text: str) -> None:

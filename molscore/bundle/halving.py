@@ -25,11 +25,12 @@ PROBES: Final = (
 """Molecules on which the cost is measured: small and large, with rings, charges, halogens."""
 
 
-def halve(bundle: Bundle, raw: bytes) -> tuple[bytes, float]:
+def halve(bundle: Bundle, raw: bytes) -> tuple[bytes, dict[str, float]]:
     """Store the weights of a graph of `compose_standalone` in half precision.
 
     Returns:
-        The graph, and the largest difference it makes to the mean of any target over `PROBES`.
+        The graph, and by target the largest difference it makes to the mean over `PROBES`, in
+        the target's unit.
 
     Raises:
         ConfigError: for a model with trees: a threshold that is rounded sends molecules elsewhere.
@@ -58,4 +59,7 @@ def halve(bundle: Bundle, raw: bytes) -> tuple[bytes, float]:
     halved = bytes(model.SerializeToString(deterministic=True))
     inputs = build_inputs(bundle, PROBES)
     whole, half = (open_standalone(graph)(inputs)["mean"] for graph in (raw, halved))
-    return halved, float(np.abs(whole - half).max())
+    usable = np.isfinite(whole) & np.isfinite(half)
+    change = np.abs(whole - half, where=usable, out=np.zeros_like(whole)).max(axis=0)
+    names = [target.name for target in bundle.manifest.targets]
+    return halved, dict(zip(names, change.tolist(), strict=True))

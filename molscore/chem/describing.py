@@ -1,6 +1,6 @@
 """Descriptors of many molecules, by several processes."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import chain, islice
 from typing import Final
 
@@ -11,7 +11,8 @@ from molscore.chem.descriptors import DESCRIPTOR_NAMES, compute_descriptors
 from molscore.chem.molecule import Molecule
 from molscore.chem.parse import parse_smiles
 from molscore.chem.policy import ChemPolicy
-from molscore.cpus import available_cpus
+from molscore.cpus import worker_count
+from molscore.errors import MolscoreError
 from molscore.processes.pool import Work, WorkerPool
 from molscore.processes.worker import Message
 
@@ -19,6 +20,8 @@ SERIAL_MOLECULES: Final = 512
 """So many are described, in a second, before other processes would have started."""
 
 _BLOCK: Final = 128
+_MAX_AHEAD: Final = 8
+"""Blocks kept before the first of them is answered, however few molecules they hold."""
 
 Block = Sequence[Molecule]
 
@@ -37,20 +40,20 @@ def describe_many(molecules: Block, policy: ChemPolicy, workers: int = 0) -> NDA
     Raises:
         MolscoreError: when a worker dies.
     """
-    starts = range(0, len(molecules), _BLOCK)
-    blocks = (molecules[i : i + _BLOCK] for i in starts)
+    blocks = [molecules[i : i + _BLOCK] for i in range(0, len(molecules), _BLOCK)]
     nothing = np.empty((0, len(DESCRIPTOR_NAMES)))
-    return np.concatenate([nothing, *describe_stream(blocks, policy, workers)])
+    n_workers = max(1, min(worker_count(workers), len(blocks)))
+    return np.concatenate([nothing, *describe_stream(blocks, policy, n_workers)])
 
 
 def describe_stream(
     blocks: Iterable[Block], policy: ChemPolicy, workers: int = 0
-) -> Iterator[NDArray[np.float64]]:
+) -> Generator[NDArray[np.float64], None, None]:
     """Yield the descriptors of each block, in order; the arguments are those of `describe_many`.
 
     The first block is described before more is read, so that slow input is answered at once.
     """
-    n_workers = workers or available_cpus()
+    n_workers = worker_count(workers)
     blocks = iter(blocks)
     yield from map(compute_descriptors, islice(blocks, 1))
     if n_workers > 1:
@@ -59,7 +62,7 @@ def describe_stream(
         for block in blocks:
             ahead.append(block)
             n += len(block)
-            if n > SERIAL_MOLECULES:
+            if n > SERIAL_MOLECULES or len(ahead) >= _MAX_AHEAD:
                 work = Work(serve, policy.to_dict(), _to_message, _from_message, _describe)
                 with WorkerPool(work, n_workers) as pool:
                     yield from pool.run(chain(ahead, blocks))
@@ -73,8 +76,12 @@ def serve(setup: Message) -> Callable[[Message], Message]:
     policy = ChemPolicy.from_dict(setup)
 
     def describe(message: Message) -> Message:
-        parsed = [parse_smiles(smiles, policy) for smiles in message["smiles"]]
-        molecules = [molecule for molecule in parsed if isinstance(molecule, Molecule)]
+        molecules = []
+        for smiles in message["smiles"]:
+            molecule = parse_smiles(smiles, policy)
+            if not isinstance(molecule, Molecule):  # it was parsed before: say no wrong row
+                raise MolscoreError(f"{smiles!r} was a molecule and is none: {molecule.reason}")
+            molecules.append(molecule)
         return {"values": compute_descriptors(molecules).tolist()}
 
     return describe

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from molscore.bundle.reader import Bundle
-from molscore.cpus import available_cpus
+from molscore.cpus import worker_count
 from molscore.data.records import Record, TableReader
 from molscore.data.writers import TableWriter
 from molscore.errors import ConfigError
@@ -162,11 +162,11 @@ def predict_tasks(
     The first chunk is predicted in this process before more is read, so that a slow or short
     input is answered at once. Workers are started if the chunks hold more than `SERIAL_ROWS`.
     """
-    if workers < 0:
-        raise ConfigError(f"workers must be 0 (one per CPU) or more, got {workers}")
     if batch_size < 1:
         raise ConfigError(f"batch_size must be at least 1, got {batch_size}")
-    n_workers = (workers or available_cpus()) if models.can_be_sent else 1
+    n_workers = worker_count(workers)
+    if not models.can_be_sent:
+        n_workers = 1
     first = list(islice(tasks, 1))
     yield from _serial(first, models, batch_size)
     if n_workers > 1:

@@ -157,6 +157,8 @@ class WorkerPool(Generic[T, R]):
                 return
 
     def _kill(self) -> None:
+        if sys.is_finalizing():  # the threads stand still, and the pipes close by themselves
+            return
         for process in self._processes:
             process.kill()
         for process in self._processes:
@@ -186,17 +188,23 @@ def _start() -> "subprocess.Popen[bytes]":
 
 def _death(process: "subprocess.Popen[bytes]", doing: str) -> MolscoreError:
     try:
-        code = process.wait(timeout=5)
+        how = how_it_ended(process.wait(timeout=5))
     except subprocess.TimeoutExpired:
         how = "stopped answering"
-    else:
-        how = (
-            f"ended with exit code {code}" if code >= 0 else f"was killed by {_signal_name(-code)}"
-        )
     return MolscoreError(
         f"a worker process (pid {process.pid}) {how} while {doing}; "
         "if memory ran out, use fewer --workers"
     )
+
+
+def how_it_ended(code: int) -> str:
+    """Say how a process ended: code of its exit, or minus the number of a signal."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"
 
 
 def _problem(answer: Message) -> MolscoreError | None:
@@ -206,10 +214,3 @@ def _problem(answer: Message) -> MolscoreError | None:
     if kind == BundleError.__name__:
         return BundleError(text)
     return MolscoreError(f"a worker process failed: {kind}: {text}")
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -97,7 +97,7 @@ def run_distillation(
         folds: int64, the fold of every row of the table, where the teacher was given them.
         exclude: tables whose structures the teacher did not learn from; its students learn
             nothing of them either.
-        workers: training processes at a time; 0 takes the available CPUs.
+        workers: processes at a time; 0 takes the available CPUs.
         device: `cpu`, `cuda`, `mps` or `auto`.
         force: replace an existing bundle and an existing run.
         resume: go on with the run in `run_dir`.
@@ -117,13 +117,13 @@ def run_distillation(
     train, plain = training.schedule(teacher.train), model.plain()
     device = check_settings(plain, train, len(table.targets), device)
     excluded = read_excluded(exclude, bundle.manifest.policy, log)
-    prepared = _prepare(table, teacher, model, folds, excluded)
+    prepared = _prepare(table, teacher, model, folds, excluded, workers)
     say_what_is_used(table, prepared, log, excluding=bool(exclude))
     origin: dict[str, Any] = {TEACHER: teacher.about()}
     data = prepared.data
     if extra is not None:
         data, origin["transfer"] = add_transfer(
-            data, prepared.keys, extra, bundle.manifest.policy, excluded
+            data, prepared.keys, extra, bundle.manifest.policy, excluded, workers
         )
         log(f"{extra.name}: " + _describe(origin["transfer"]))
     log(f"asking {bundle.manifest.n_experts} experts for {len(data)} molecules")
@@ -165,6 +165,7 @@ def _prepare(
     model: StudentModel,
     folds: NDArray[np.int64] | None,
     excluded: frozenset[str],
+    workers: int,
 ) -> Prepared:
     """Return the data the teacher was trained on, or raise."""
     manifest, train = teacher.bundle.manifest, teacher.train
@@ -179,6 +180,7 @@ def _prepare(
         n_folds=train.folds if folds is None else int(folds.max()) + 1,
         seed=train.seed,
         descriptors=manifest.model.takes_descriptors or model.takes_descriptors,
+        workers=workers,
         folds=folds,
         exclude=excluded,
     )

@@ -263,11 +263,13 @@ def train_until(
         trainer: the expert to train.
         epoch: to stop behind.
         checkpoint_path: where to keep the checkpoint; one that is there is continued.
-        progress: told after every epoch.
+        progress: told after every epoch, and where it goes on from.
         clock: seconds, monotonic; how often a checkpoint is due.
     """
     if checkpoint_path is not None and checkpoint_path.exists():
         trainer.restore(load_checkpoint(checkpoint_path))
+        if progress is not None:
+            progress(trainer.epoch, trainer.loss)
     saved = clock()
     while trainer.epoch < epoch:
         loss = trainer.run_epoch()
@@ -277,21 +279,3 @@ def train_until(
             saved = clock()
         if progress is not None:
             progress(trainer.epoch, loss)
-
-
-def train_expert(
-    trainer: ExpertTrainer,
-    *,
-    checkpoint_path: Path | None = None,
-    progress: Progress | None = None,
-    clock: Callable[[], float],
-) -> ExpertResult:
-    """Train to the end; the arguments are those of `train_until`."""
-    train_until(
-        trainer,
-        trainer.config.epochs,
-        checkpoint_path=checkpoint_path,
-        progress=progress,
-        clock=clock,
-    )
-    return trainer.result()

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import molscore
 from molscore.errors import ConfigError, ExportError, InputError, MolscoreError
+from molscore.processes.pool import how_it_ended
 from molscore.train.shares import GRAPH, Task
 
 _KINDS: Final[dict[str, type[MolscoreError]]] = {
@@ -30,6 +31,7 @@ EpochReport = Callable[[int, int, float], None]
 class _Worker:
     process: "subprocess.Popen[str]"
     task: Task | None = None
+    is_ready: bool = False
     is_sent_away: bool = False
 
 
@@ -100,7 +102,8 @@ def train_experts(
             except queue.Empty:
                 continue
             if event is None:
-                if worker.is_sent_away:
+                # One that was still starting when the last task was given is not needed.
+                if worker.is_sent_away or (worker.task is None and not waiting):
                     continue
                 raise _death(worker)
             match event["event"]:
@@ -110,7 +113,7 @@ def train_experts(
                     kind = _KINDS.get(event["kind"], MolscoreError)
                     raise kind(f"training failed: {event['message']}")
                 case "ready" | "done":
-                    worker.task = None
+                    worker.task, worker.is_ready = None, True
                     free.append(worker)
                     _hand_out(waiting, free, workers)
         for worker in workers:
@@ -218,13 +221,12 @@ def _end(process: "subprocess.Popen[str]") -> None:
 
 def _death(worker: _Worker) -> MolscoreError:
     code = worker.process.wait()
-    how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
     if worker.task is None:
-        doing = "starting"
+        doing = "waiting for work" if worker.is_ready else "starting"
     else:
         doing = "exporting" if worker.task == GRAPH else f"training expert {worker.task.expert}"
     hint = " (out of memory?)" if code == -9 else ""
     return MolscoreError(
-        f"a training process {how}{hint} while {doing}; run the same command with --resume to "
-        "go on from its last checkpoint"
+        f"a training process {how_it_ended(code)}{hint} while {doing}; run the same command with "
+        "--resume to go on from its last checkpoint"
     )

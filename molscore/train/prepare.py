@@ -56,7 +56,7 @@ def prepare(
     n_folds: int,
     seed: int,
     descriptors: bool,
-    workers: int = 0,
+    workers: int,
     folds: NDArray[np.int64] | None = None,
     exclude: frozenset[str] = frozenset(),
 ) -> Prepared:

@@ -43,6 +43,8 @@ def share_out(
 ) -> list[Task]:
     """Return all tasks in the order in which free processes take them up.
 
+    What an interrupted run has left is shared out as if nothing of it were done.
+
     A task of an expert that is in work elsewhere is to be left for later.
 
     Args:

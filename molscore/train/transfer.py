@@ -1,5 +1,6 @@
 """Transfer molecules: unlabelled ones whose values the teacher supplies."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
@@ -7,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from molscore.chem.descriptors import compute_descriptors
+from molscore.chem.describing import describe_stream
 from molscore.chem.graph import featurize_many
 from molscore.chem.packed import PackedGraphs
 from molscore.chem.parse import Molecule, parse_smiles, structure_key
@@ -25,6 +26,7 @@ def add_transfer(
     extra: Listing,
     policy: ChemPolicy,
     excluded: frozenset[str] = frozenset(),
+    workers: int = 0,
 ) -> tuple[TrainingData, dict[str, Any]]:
     """Put transfer molecules behind the rows of a table: in no fold, without a value.
 
@@ -38,6 +40,7 @@ def add_transfer(
         extra: the molecules.
         policy: how they are standardised.
         excluded: keys of structures that are not to be learned from, in whatever table they are.
+        workers: processes that compute descriptors; 0 takes the available CPUs.
 
     Returns:
         The data with the molecules, and counts for the bundle.
@@ -45,10 +48,16 @@ def add_transfer(
     counts = dict.fromkeys(("unusable_smiles", "excluded", "in_table_or_twice"), 0)
     graphs = [data.graphs]
     descriptors = [] if data.descriptors is None else [data.descriptors]
-    for molecules in _blocks(_choose(extra, policy, set(keys), excluded, counts)):
-        graphs.append(featurize_many(molecules))
-        if descriptors:
-            descriptors.append(compute_descriptors(molecules))
+
+    def featurized() -> Iterator[list[Molecule]]:
+        for molecules in _blocks(_choose(extra, policy, set(keys), excluded, counts)):
+            graphs.append(featurize_many(molecules))
+            yield molecules
+
+    if descriptors:
+        descriptors += describe_stream(featurized(), policy, workers)
+    else:
+        deque(featurized(), maxlen=0)
     n = sum(map(len, graphs[1:]))
     joined = TrainingData(
         graphs=PackedGraphs.concatenate(graphs),

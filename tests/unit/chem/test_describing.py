@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from molscore.chem import describing
@@ -30,7 +29,7 @@ def molecules(n: int) -> list[Molecule]:
 def test_the_number_of_processes_changes_no_bit(workers):
     many = molecules(SERIAL_MOLECULES + 200)
     found = describe_many(many, POLICY, workers)
-    np.testing.assert_array_equal(found, compute_descriptors(many))
+    assert found.tobytes() == compute_descriptors(many).tobytes()
 
 
 def test_no_molecule_gives_no_row():
@@ -53,6 +52,28 @@ def test_the_first_block_is_answered_before_more_is_read():
 def test_an_empty_block_keeps_its_place():
     blocks = [molecules(2), [], molecules(SERIAL_MOLECULES + 1), [], molecules(1)]
     assert [len(v) for v in describe_stream(blocks, POLICY, 2)] == [len(b) for b in blocks]
+
+
+def test_blocks_without_molecules_are_not_hoarded():
+    n_read = 0
+
+    def blocks():
+        nonlocal n_read
+        for _ in range(1000):
+            n_read += 1
+            yield []
+
+    described = describe_stream(blocks(), POLICY, 2)
+    for _ in range(3):
+        assert next(described).shape == (0, 217)
+    assert n_read < 50
+    described.close()
+
+
+def test_a_molecule_that_another_process_cannot_read_is_no_silent_gap():
+    answer = describing.serve(POLICY.to_dict())
+    with pytest.raises(MolscoreError, match="'C1CC' was a molecule and is none"):
+        answer({"smiles": ["CCO", "C1CC"]})
 
 
 def test_a_killed_process_is_told_with_its_rows(monkeypatch):

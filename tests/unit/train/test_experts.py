@@ -17,7 +17,7 @@ from molscore.train.expert import (
     ExpertTrainer,
     learning_rate,
     masked_loss,
-    train_expert,
+    train_until,
 )
 from tests.molecules import VARIED, pack
 
@@ -45,7 +45,8 @@ def training_data(values=None, *, is_class=(False,), n=24, folds=2, descriptors=
 
 def run(data, model=SMALL, train=QUICK, expert=0, **options):
     trainer = ExpertTrainer(data, model, train, expert)
-    return train_expert(trainer, clock=clock, **options)
+    train_until(trainer, trainer.config.epochs, clock=clock, **options)
+    return trainer.result()
 
 
 def same(a, b):
@@ -85,13 +86,32 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path, stop, block):
     assert np.array_equal(whole.predictions, resumed.predictions)
 
 
+def test_an_expert_that_is_cut_goes_on_elsewhere(tmp_path):
+    data, path, told = training_data(), tmp_path / "expert.safetensors", []
+    whole = run(data, SMALL)
+    never = itertools.repeat(0.0)
+    for until in (2, QUICK.epochs):
+        trainer = ExpertTrainer(data, SMALL, QUICK, 0)
+        train_until(
+            trainer,
+            until,
+            checkpoint_path=path,
+            clock=lambda: next(never),
+            progress=lambda epoch, _: told.append(epoch),
+        )
+        assert load_checkpoint(path).epoch == until
+    assert same(whole.weights, trainer.result().weights)
+    assert told == [1, 2, 2, 3, 4]
+
+
 def test_checkpoints_are_kept_while_training(tmp_path):
     path = tmp_path / "expert.safetensors"
     ticks = itertools.count(0.0, 10.0)
     trainer = ExpertTrainer(training_data(), SMALL, QUICK, 0)
     told = []
-    train_expert(
+    train_until(
         trainer,
+        QUICK.epochs,
         checkpoint_path=path,
         clock=lambda: next(ticks),
         progress=lambda epoch, loss: told.append((epoch, loss)),

@@ -122,6 +122,18 @@ def test_the_same_seed_gives_the_same_model_whatever_the_workers(finished, tmp_p
         assert all(np.array_equal(a[k], b[k]) for k in a)
 
 
+def test_experts_that_are_cut_are_those_that_are_not(finished, tmp_path):
+    """Of three experts in two processes one is trained in two parts."""
+    folder, _, _ = finished
+    results = []
+    for workers in (1, 2):
+        place = tmp_path / str(workers)
+        place.mkdir()
+        results.append(train(place, table=folder / "table.csv", workers=workers)[0].bundle)
+    for a, b in zip(*map(experts_of, results), strict=True):
+        assert all(np.array_equal(a[k], b[k]) for k in a)
+
+
 def test_the_log_says_what_the_target_is(finished):
     folder, _, said = finished
     line = "table.csv: the target is 'logS' (regression)"
@@ -342,7 +354,7 @@ def test_a_worker_that_dies_ends_the_run_with_its_reason(tmp_path, monkeypatch):
         "worker_command",
         lambda run_dir, device: [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"],
     )
-    with pytest.raises(MolscoreError, match=r"killed by signal 9.*--resume"):
+    with pytest.raises(MolscoreError, match=r"killed by SIGKILL.*--resume"):
         train(tmp_path)
     assert folder.exists()
     assert not (tmp_path / "m.molscore").exists()
