@@ -110,7 +110,7 @@ class Finished:
             return
         lines = zip_longest(head.split(b"\n"), found.split(b"\n"), fillvalue=b"")
         ours, theirs = next((a, b) for a, b in lines if a != b)
-        raise self._refusal(f"expected {ours[:_SHOWN]!r}, found {theirs[:_SHOWN]!r}")
+        raise self._refusal(_parting(ours, theirs))
 
     def _check_rows(self, file: IO[bytes], records: Iterable[Record]) -> tuple[Counter[str], int]:
         """Return the rows of the output by status, and the number of rows of the input."""
@@ -186,11 +186,7 @@ class Finished:
 
     def _changed(self, record: Record | None, ours: bytes, theirs: bytes) -> ConfigError:
         row = "behind the last row" if record is None else f"at row {record.row + 1:,}"
-        # From where they part: rows may be long.
-        same = next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), 0)
-        start = max(0, same - _SHOWN // 4)
-        cut = slice(start, start + _SHOWN)
-        return self._refusal(f"{row} expected {ours[cut]!r}, found {theirs[cut]!r}")
+        return self._refusal(f"{row} {_parting(ours, theirs)}")
 
     def _refusal(self, why: str) -> ConfigError:
         return ConfigError(
@@ -230,6 +226,15 @@ def _read_row(file: IO[bytes]) -> bytes:
     if row and not row.endswith(b"\n"):
         raise ValueError("the last row is cut")
     return row
+
+
+def _parting(ours: bytes, theirs: bytes) -> str:
+    """Say what was expected and what is there, from where they part: rows may be long."""
+    pairs = enumerate(zip(ours, theirs, strict=False))
+    same = next((i for i, (a, b) in pairs if a != b), min(len(ours), len(theirs)))
+    start = max(0, same - _SHOWN // 4)
+    a, b = (x[start : start + _SHOWN].decode("utf-8", "replace") for x in (ours, theirs))
+    return f"expected {a!r}, found {b!r}"
 
 
 class _Memory(Output):

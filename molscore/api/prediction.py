@@ -18,7 +18,7 @@ from molscore.errors import ConfigError
 from molscore.predict.chunks import RowRange
 from molscore.predict.core import BATCH_SIZE
 from molscore.predict.layout import OutputLayout, output_layout
-from molscore.predict.models import Models
+from molscore.predict.models import Models, stem
 from molscore.predict.stream import Progress, Summary, predict_stream
 
 LOGGER: Final = logging.getLogger(__name__)
@@ -188,7 +188,9 @@ class _Appending(TableWriter):
 
 def _model_cells(models: Models) -> list[Cell]:
     bundles = models.bundles
-    return [";".join(b.manifest.name for b in bundles), ";".join(b.sha256 for b in bundles)]
+    # Of several, the names of their files, as in the names of the columns.
+    names = [bundle.manifest.name if len(bundles) == 1 else stem(bundle) for bundle in bundles]
+    return [";".join(names), ";".join(bundle.sha256 for bundle in bundles)]
 
 
 def _log_layout(layout: OutputLayout) -> None:

@@ -44,12 +44,14 @@ ATOM_MEANING: Final[dict[str, str]] = {
         "bonds beside them do not count, any other pattern is other"
     ),
     "ring": "size of the smallest ring (of the SSSR, symmetrised) through the atom, 0 without",
-    "cip": "CIP label of a tetrahedral centre marked in the SMILES; other if it has no label",
+    "cip": "CIP label of a tetrahedral centre marked in the SMILES, by RDKit's rdCIPLabeler (the "
+    "new algorithm); other if it has no label",
 }
 BOND_MEANING: Final[dict[str, str]] = {
     "order": "bond order after aromaticity; other for any other kind",
     "ring": "size of the smallest ring (of the SSSR, symmetrised) through the bond, 0 without",
-    "stereo": "CIP label of a double bond marked in the SMILES; other if it has no label",
+    "stereo": "CIP label of a double bond marked in the SMILES, by RDKit's rdCIPLabeler; other if "
+    "it has no label",
 }
 INPUT_MEANING: Final[dict[str, str]] = {
     "atom_codes": "one row per heavy atom; column f holds the code of atom_features[f]",

@@ -146,6 +146,11 @@ class TableReader:
         self._close = close
         self._share_read = share_read
 
+    @property
+    def is_live(self) -> bool:
+        """Whether rows come through a pipe, and perhaps slowly."""
+        return self._share_read() is None
+
     def estimate_rows(self, n_read: int) -> int | None:
         """Return how many rows there may be, by the share of the file that `n_read` rows took.
 

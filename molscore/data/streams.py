@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, cast
 
-from molscore.data.prefixed import HEAD_BYTES, Prefixed
+from molscore.data.prefixed import HEAD_BYTES, read_head
 from molscore.errors import InputError
 
 _REFUSED: Final = (
@@ -113,14 +113,14 @@ def _look(
     name: str, path: Path | None, raw: io.BufferedIOBase, close: Callable[[], None]
 ) -> ByteSource:
     with reading(name):
-        head = raw.read(HEAD_BYTES)
-        stream: IO[bytes] = io.BufferedReader(Prefixed(head, raw), HEAD_BYTES)
+        head, whole, complete = read_head(raw)
+        stream: IO[bytes] = io.BufferedReader(whole, HEAD_BYTES)
         compression, packed, unpacked = None, stream, None
         if head.startswith(b"\x1f\x8b"):
             compression = "gzip"
             unpacked = gzip.GzipFile(fileobj=stream, mode="rb")
-            head = unpacked.read(HEAD_BYTES)
-            stream = io.BufferedReader(Prefixed(head, unpacked), HEAD_BYTES)
+            head, whole, complete = read_head(unpacked)
+            stream = io.BufferedReader(whole, HEAD_BYTES)
     for magic, what in _REFUSED:
         if head.startswith(magic):
             raise InputError(f"{name} is {what}, which molscore does not read")
@@ -142,9 +142,7 @@ def _look(
             share *= stream.tell() / max(1, unpacked.tell())
         return min(1.0, share)
 
-    return ByteSource(
-        name, path, head, len(head) < HEAD_BYTES, stream, compression, close, share_read
-    )
+    return ByteSource(name, path, head, complete, stream, compression, close, share_read)
 
 
 def _file_size(raw: io.BufferedIOBase) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from molscore.data.classes import detect_classes
+from molscore.data.classes import detect_classes, parse_class
 from molscore.data.columns import find_column, list_names
 from molscore.data.values import is_gap, is_integer_like, is_number_like
 from molscore.errors import ConfigError, InputError
@@ -40,6 +40,8 @@ _DESCRIPTOR: Final = re.compile(
     r"|polar|molecularweight"
 )
 _INDEX_ROWS: Final = 20
+_MOSTLY: Final = 0.9
+"""Share of the cells that must be one of two classes; the others are left out, and listed."""
 
 
 def choose_targets(
@@ -50,6 +52,7 @@ def choose_targets(
     *,
     classes: bool = False,
     table: str = "the table",
+    flag: str = "--target",
 ) -> list[int]:
     """Choose the target columns.
 
@@ -60,6 +63,7 @@ def choose_targets(
         requested: names the user gives, each matched by `columns.find_column`; None to choose.
         classes: whether classes are looked for; odd cells among them do not matter then.
         table: what to call the table in a message.
+        flag: what to call the request in a message.
 
     Returns:
         Positions of the target columns, in the order requested; one when chosen.
@@ -70,13 +74,14 @@ def choose_targets(
         InputError: if no column can be a target.
     """
     if requested:
-        return _requested(columns, smiles_index, requested, table)
+        return _requested(columns, smiles_index, requested, table, flag)
     candidates = [
         i for i in range(len(columns)) if i != smiles_index and _holds_values(cells[i], classes)
     ]
     if not candidates:
         raise InputError(
-            f"{table}: no column holds numbers or two classes, so there is no target. "
+            f"{table}: no column holds numbers or two classes, so there is no target; --target "
+            "names one, and --task classification says what its classes may be called. "
             f"The columns are {list_names(columns)}"
         )
     if len(candidates) == 1:
@@ -95,11 +100,11 @@ def choose_targets(
 
 
 def _requested(
-    columns: Sequence[str], smiles_index: int, requested: Sequence[str], table: str
+    columns: Sequence[str], smiles_index: int, requested: Sequence[str], table: str, flag: str
 ) -> list[int]:
-    chosen = [find_column(columns, name, flag="--target", table=table) for name in requested]
+    chosen = [find_column(columns, name, flag=flag, table=table) for name in requested]
     if smiles_index in chosen:
-        raise ConfigError(f"{table}: --target {columns[smiles_index]!r} is the SMILES column")
+        raise ConfigError(f"{table}: {flag} {columns[smiles_index]!r} is the SMILES column")
     if len(set(chosen)) < len(chosen):
         raise ConfigError(f"{table}: --target names a column twice: {list_names(requested)}")
     return chosen
@@ -108,7 +113,13 @@ def _requested(
 def _holds_values(cells: Sequence[str], classes: bool) -> bool:
     present = [cell for cell in cells if not is_gap(cell)]
     n_numbers = sum(is_number_like(cell) for cell in present)
-    return n_numbers > 0.5 * len(present) or detect_classes(cells, strict=not classes) is not None
+    if n_numbers > 0.5 * len(present):
+        return True
+    found = detect_classes(cells)
+    if found is None or classes:
+        return found is not None
+    n_classes = sum(not isinstance(parse_class(cell, found), str) for cell in present)
+    return n_classes >= _MOSTLY * len(present)
 
 
 def _set_aside(name: str, cells: Sequence[str]) -> bool:

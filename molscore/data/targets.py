@@ -31,6 +31,9 @@ __all__ = [
 ]
 
 _DEFAULT: Final = TableOptions()
+_ALMOST: Final = 0.9
+"""Share of zeros and ones from which on a column of numbers may be meant as classes."""
+_UNDEFINED: Final = " is not defined for it"
 
 
 class Rejected(NamedTuple):
@@ -156,6 +159,7 @@ def read_labelled(
         requested,
         classes=kind == "classification",
         table=reader.name,
+        flag="the model's target" if targets and isinstance(targets[0], Target) else "--target",
     )
     cells = [cells[index] for index in chosen]
     decimals = _decimals(cells, options)
@@ -180,6 +184,10 @@ def read_labelled(
     for k, target in enumerate(made):
         if np.isnan(values[:, k]).all():
             raise _no_values(reader, target, rejected)
+        if transform != "none":
+            _check_defined(reader.name, target, values[:, k], rejected)
+        if kind == "auto" and target.kind == "regression":
+            notes += _doubt(target.name, values[:, k])
     all_cells = _columns_of(records, len(reader.columns))
     return LabelledTable(
         name=reader.name,
@@ -255,9 +263,36 @@ def _parse_column(
         else:
             values[i] = value
     undefined = np.flatnonzero(~np.isnan(values) & np.isnan(target.forward(values)))
-    problems += [(int(i), f"{target.transform} is not defined for it") for i in undefined]
+    problems += [(int(i), target.transform + _UNDEFINED) for i in undefined]
     values[undefined] = np.nan
     return values, problems
+
+
+def _check_defined(
+    table: str, target: Target, values: Values, rejected: Sequence[Rejected]
+) -> None:
+    """Refuse a transform that leaves most labels out."""
+    reason = target.transform + _UNDEFINED
+    left_out = [item for item in rejected if item.column == target.name and item.reason == reason]
+    n = len(left_out) + int((~np.isnan(values)).sum())
+    if len(left_out) > 0.5 * n:
+        raise InputError(
+            f"{table}: {target.transform} is not defined for {len(left_out)} of {n} values of "
+            f"{target.name!r}, the first {left_out[0].text!r} in line {left_out[0].line}; if the "
+            "column is transformed already, leave --transform out"
+        )
+
+
+def _doubt(name: str, values: Values) -> list[str]:
+    """Say when a column that is taken as numbers is almost one of two classes."""
+    seen = values[~np.isnan(values)]
+    n_classes = int(np.isin(seen, (0.0, 1.0)).sum())
+    if len(np.unique(seen)) < 3 or n_classes < _ALMOST * len(seen):
+        return []
+    return [
+        f"{n_classes} of {len(seen)} values of {name!r} are 0 or 1: if they are classes, "
+        "--task classification learns them and leaves the others out"
+    ]
 
 
 def _no_values(reader: TableReader, target: Target, rejected: Sequence[Rejected]) -> InputError:

@@ -5,7 +5,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -123,7 +123,7 @@ def predict_stream(
 
     if progress is not None and summary.n_read:
         progress(summary.n_read, None)
-    results = predict_tasks(tasks(), models, workers, batch_size)
+    results = predict_tasks(tasks(), models, workers, batch_size, is_live=reader.is_live)
     with closing(results):  # whatever happens to the writer, the workers end now
         for whole in results:
             chunk = waiting.popleft()
@@ -155,24 +155,29 @@ def predict_chunks(
 
 
 def predict_tasks(
-    tasks: Iterator[Task], models: Models, workers: int, batch_size: int
+    tasks: Iterator[Task], models: Models, workers: int, batch_size: int, *, is_live: bool = False
 ) -> Generator[ChunkResult, None, None]:
     """Yield one result per chunk, in order; see `predict_stream` for the arguments.
 
     The first chunk is predicted in this process before more is read, so that a slow or short
-    input is answered at once. Workers are started if the chunks hold more than `SERIAL_ROWS`.
+    input is answered at once. Workers are started if the chunks hold more than `SERIAL_ROWS`:
+    so many are read ahead to know, or, where rows may come slowly (`is_live`), predicted here.
     """
     if batch_size < 1:
         raise ConfigError(f"batch_size must be at least 1, got {batch_size}")
     n_workers = worker_count(workers)
     if not models.can_be_sent:
         n_workers = 1
-    first = list(islice(tasks, 1))
-    yield from _serial(first, models, batch_size)
+    n_rows = 0
+    for task in tasks:
+        yield models.predict(task, batch_size)
+        n_rows += len(task.smiles)
+        if not is_live or n_rows > SERIAL_ROWS:
+            break
     if n_workers > 1:
-        few = SERIAL_ROWS - _n_rows(first)
+        few = SERIAL_ROWS - n_rows
         ahead = _read_ahead(tasks, few)
-        if _n_rows(ahead) > few:
+        if ahead and _n_rows(ahead) > few:
             with WorkerPool(work(models, batch_size), n_workers) as pool:
                 yield from pool.run(chain(ahead, tasks))
             return

@@ -79,16 +79,18 @@ def cross_validation(metrics: Mapping[str, Any]) -> list[str]:
     lines = []
     for name, of_target in metrics.items():
         figures = ", ".join(
-            f"{metric} {format_number(mean)}"
-            + (f" +- {format_number(sd)}" if sd is not None else "")
+            _figure(metric, mean, of_target["sd"][metric], of_target["folds"])
             for metric, mean in of_target["mean"].items()
-            for sd in (of_target["sd"][metric],)
         )
         n_folds = len({single["fold"] for single in of_target["folds"]})
         lines.append(
             f"{name}: mean over {n_folds} held-out folds{_learned_as(of_target)}: {figures}"
         )
-        if "others" in of_target:
+        if "averaged_mean" in of_target:
+            averaged = of_target["averaged_mean"].items()
+            figures = ", ".join(f"{metric} {format_number(value)}" for metric, value in averaged)
+            lines.append(f"{name}: with the repeats of a fold averaged: {figures}")
+        if "others" in of_target and of_target["others"]["pooled"]["n"] < of_target["pooled"]["n"]:
             lines.append(f"{name}: {_of_others(of_target['others'])}")
         if "against_teacher" in of_target:
             lines.append(f"{name}: {_beside_the_teacher(of_target)}")
@@ -98,8 +100,23 @@ def cross_validation(metrics: Mapping[str, Any]) -> list[str]:
                 f"{part} alone {metric} {format_number(of_target[part]['mean'][metric])}"
                 for part in ("graph", "trees")
             )
-            lines.append(f"{name}: {alone}; weight of the graph {of_target['weight']['graph']:.2f}")
+            weight = of_target["weight"]["graph"]
+            alone = alone.replace("graph alone", "network alone")
+            lines.append(f"{name}: {alone}; weight of the network {weight:.2f}")
     return lines
+
+
+def _figure(
+    metric: str, mean: float | None, sd: float | None, folds: Sequence[Mapping[str, Any]]
+) -> str:
+    """Return such as "rmse 0.5 +- 0.1", with the folds in which it is undefined."""
+    text = f"{metric} {format_number(mean)}"
+    if sd is not None:
+        text += f" +- {format_number(sd)}"
+    n_undefined = sum(single[metric] is None for single in folds)
+    if mean is not None and n_undefined:
+        text += f" (undefined in {n_undefined} of {len(folds)} folds)"
+    return text
 
 
 def _of_others(others: Mapping[str, Any]) -> str:

@@ -163,12 +163,19 @@ def _open_folder(job: Job) -> set[int]:
     there = folder.read_config()
     if there != config:
         differ = _differences(there.to_dict(), config.to_dict())
+        # Folds are part of the data: another seed or split is cause enough for another hash.
+        if any(text.startswith("train.") for text in differ):
+            differ = [text for text in differ if not text.startswith("data_sha256 ")]
         raise ConfigError(
             f"--resume: the run in {folder.path} was started with other settings or data: "
             + "; ".join(differ[:5])
         )
     done = {e for e in range(config.n_experts) if folder.expert(e).exists()}
-    job.log(f"resuming: {len(done)} of {config.n_experts} {config.noun}s are done")
+    begun = sum(folder.checkpoint(e).exists() for e in range(config.n_experts) if e not in done)
+    job.log(
+        f"resuming: {len(done)} of {config.n_experts} {config.noun}s are done"
+        + f", {begun} more begun" * (begun > 0)
+    )
     return done
 
 

@@ -34,7 +34,7 @@ def say_what_is_used(
     if excluding:  # none is worth a line too: the wrong table excludes nothing
         log(f"{n['rows_excluded']} rows hold excluded structures and are not used")
     if prepared.n_unlabelled:
-        log(f"left out: {prepared.n_unlabelled} rows without a label")
+        log(f"left out: {_count(prepared.n_unlabelled, 'row')} without a label")
     for text in prepared.warnings:
         log(f"warning: {text}")
 
@@ -45,6 +45,11 @@ def describe_start(start: Start, known: NDArray[np.bool_]) -> str:
     said = f"starting from {start.name} (sha256 {start.sha256[:12]})"
     if not n:
         return f"{said}, which was trained on no structure of this table"
+    if n == len(known):
+        return (
+            f"warning: {said}, which was trained on the structures of all {n} rows: "
+            "no figure below says how it does on new molecules"
+        )
     return (
         f"warning: {said}, which was trained on the structures of {n} of {len(known)} rows: "
         "the figures over all rows flatter this model; those of the others are given beside them"

@@ -85,7 +85,7 @@ def prepare(
     used = [m for m, key in zip(used, keys, strict=True) if key not in exclude]
     keys = tuple(key for key in keys if key not in exclude)
     rows = np.array([m.row for m in used], dtype=np.int64)
-    _check_enough(table, keys, failures, labelled)
+    _check_enough(table, keys, failures, labelled, n_labelled - len(used))
     warnings: list[str] = []
     if folds is None:
         fold_of, n_used = _make_folds(used, keys, table, split, n_folds, seed, warnings)
@@ -148,6 +148,7 @@ def _check_enough(
     keys: Sequence[str],
     failures: Sequence[ParseFailure],
     labelled: NDArray[np.bool_],
+    n_excluded: int,
 ) -> None:
     n = len(set(keys))
     if n >= MIN_STRUCTURES:
@@ -161,7 +162,9 @@ def _check_enough(
         f"{table.name}: {n} different usable structure{'s' * (n != 1)} in "
         f"{len(table.smiles)} rows; "
         f"training needs at least {MIN_STRUCTURES}. {len(failures)} rows have a SMILES that "
-        f"cannot be used and {int((~labelled).sum())} no label.{first}"
+        f"cannot be used, {int((~labelled).sum())} no label"
+        + f", and {n_excluded} hold an excluded structure" * (n_excluded > 0)
+        + f".{first}"
     )
 
 

@@ -14,7 +14,7 @@ from commandline import run_process, wait_for
 from molscore.api import predict_table
 
 N = 12_000
-"""Rows; more than 256 KiB of them, which are read before the first is answered."""
+"""Rows."""
 
 
 @pytest.fixture(scope="module")
@@ -175,5 +175,5 @@ def test_nothing_to_do_and_nothing_to_go_on_with(invoke, model: Path, tmp_path: 
     table.write_text("CCN\nbad!\n")
     other = invoke(*arguments)
     assert other.code == 2
-    assert "is not what this command writes: expected b'CCN," in other.err
+    assert "is not what this command writes: expected 'CCN," in other.err
     assert invoke("predict", table, "--model", model, "--resume").code == 2

@@ -297,7 +297,8 @@ class TestTrees:
         )
         assert result.code == 0, result.err
         assert re.search(
-            r"^logS: graph alone rmse [\d.]+, trees alone rmse [\d.]+; weight of the graph [01]\.",
+            r"^logS: network alone rmse [\d.]+, trees alone rmse [\d.]+; "
+            r"weight of the network [01]\.",
             result.err,
             re.MULTILINE,
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from molscore.data.delimited import MAX_LINE_CHARS, MAX_RECORD_LINES
-from molscore.data.streams import HEAD_BYTES
+from molscore.data.prefixed import HEAD_BYTES, HEAD_LINES, read_head
 from molscore.data.tables import Record, TableOptions, TableReader, open_table
 from molscore.errors import ConfigError, InputError
 
@@ -503,6 +503,51 @@ def test_a_slow_pipe_is_read_as_it_comes(monkeypatch):
         writer.join()
         assert last.fields == ["CCN"]
         stdin.detach()
+
+
+def test_a_table_is_opened_before_more_than_its_head_is_there(monkeypatch):
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb") as sink:
+        stdin = io.TextIOWrapper(source)
+        monkeypatch.setattr(sys, "stdin", stdin)
+        sink.write(b"CCO\n" * HEAD_LINES)
+        sink.flush()
+        with open_table("-") as table:  # would wait for ever
+            assert table.is_live
+            assert next(iter(table)).fields == ["CCO"]
+        stdin.detach()
+
+
+@pytest.mark.parametrize("n_lines", [1, HEAD_LINES - 1, HEAD_LINES, HEAD_LINES + 1, 3 * HEAD_LINES])
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_the_head_ends_at_a_line_whatever_comes_at_once(n_lines, end):
+    content = b"\n".join([b"CCO"] * n_lines) + end
+    heads = set()
+    for size in (1, 7, 1000, len(content)):
+        raw = io.BufferedReader(Dribble(content, size))
+        head, whole, complete = read_head(raw)
+        heads.add(head)
+        assert io.BufferedReader(whole).read() == content
+        assert not complete or head == content
+    (head,) = heads
+    assert content.startswith(head)
+    assert head.count(b"\n") <= HEAD_LINES
+
+
+class Dribble(io.RawIOBase):
+    """A pipe that gives a few bytes at a time."""
+
+    def __init__(self, content: bytes, size: int) -> None:
+        self._rest, self._size = content, size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        data = self._rest[: min(self._size, len(buffer))]
+        self._rest = self._rest[len(data) :]
+        buffer[: len(data)] = data
+        return len(data)
 
 
 @pytest.mark.parametrize(

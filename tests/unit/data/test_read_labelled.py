@@ -193,6 +193,35 @@ def test_two_words_without_an_order_are_refused_with_what_is_accepted(labelled):
         labelled("smiles,y\nC,hit\nCC,miss\n", targets=["y"], kind="classification")
 
 
+def rows_of(*cells):
+    return "".join(f"{'C' * (i + 1)},{cell}\n" for i, cell in enumerate(cells))
+
+
+def test_a_stray_number_among_zeros_and_ones_is_told(labelled):
+    table = labelled("smiles,y\n" + rows_of(*[0, 1] * 10, 2))
+    assert table.targets[0].kind == "regression"
+    (note,) = [note for note in table.notes if "--task classification" in note]
+    assert note.startswith("20 of 21 values of 'y' are 0 or 1")
+    said = labelled("smiles,y\n" + rows_of(*[0, 1] * 10, 2), kind="regression").notes
+    assert not any("--task classification" in note for note in said)
+    counts = labelled("smiles,y\n" + rows_of(0, 1, 2, 1, 0, 3, 1)).notes
+    assert not any("--task classification" in note for note in counts)
+
+
+def test_a_column_of_two_words_and_a_few_others_is_found(labelled):
+    table = labelled(
+        "smiles,name,active\n"
+        + "".join(
+            f"{'C' * (i + 1)},name {i},{cell}\n"
+            for i, cell in enumerate(["yes", "no"] * 10 + ["maybe"])
+        )
+    )
+    assert table.targets[0].classes == ("no", "yes")
+    assert [(r.line, r.text) for r in table.rejected] == [(22, "maybe")]
+    with pytest.raises(InputError, match=r"no column holds numbers or two classes.*--target"):
+        labelled("smiles,active\n" + rows_of("yes", "no", "maybe", "unclear", "yes", "no"))
+
+
 def test_numbers_with_decimal_commas_are_no_classes(labelled):
     table = labelled("smiles;y\nC;0\nCC;1\nCCC;0,5\nCCCC;1,5\n")
     assert table.targets[0].kind == "regression"
@@ -239,6 +268,13 @@ def test_unit_note_and_transform_reach_the_target(labelled):
         (4, "log10 is not defined for it"),
     ]
     np.testing.assert_allclose(table.targets[0].forward(table.values[:, 0])[[0, 3]], [1, -3])
+
+
+def test_a_transform_that_leaves_most_values_out_is_refused(labelled):
+    content = "smiles,logS\nC,-1\nCC,-2.5\nCCC,0.5\nCCCC,\n"
+    words = r"log10 is not defined for 2 of 3 values of 'logS', the first '-1' in line 2"
+    with pytest.raises(InputError, match=words):
+        labelled(content, transform="log10")
 
 
 def test_a_transform_of_classes_is_refused(labelled):

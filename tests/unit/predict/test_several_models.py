@@ -143,7 +143,7 @@ def test_a_table_and_a_list(folder: Path) -> None:
         "status,error,model,model_sha256"
     )
     ids = [load_bundle(f"{name}.molscore").sha256 for name in ("old", "new")]
-    assert good.endswith(f",ok,,first;second,{';'.join(ids)}")
+    assert good.endswith(f",ok,,old;new,{';'.join(ids)}")
     assert bad.startswith("C1CC,,,,,,,invalid_smiles,unclosed ring,")
     model = molscore.load(["old.molscore", "new.molscore"])
     frame = model.predict(["CCO", "C1CC"])

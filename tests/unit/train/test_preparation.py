@@ -54,6 +54,13 @@ def test_the_same_structure_stays_in_one_fold_and_disagreement_is_told(tmp_path)
     assert any("1 of them carry different values of 'y'" in w for w in done.warnings)
 
 
+def test_a_table_that_is_excluded_whole_says_so(tmp_path):
+    labelled = table(tmp_path, "smiles,y\nCCO,1\nCCN,2\n")
+    keys = frozenset(ready(labelled, n_folds=2).keys)
+    with pytest.raises(InputError, match=r"0 different usable .* and 2 hold an excluded structure"):
+        ready(labelled, n_folds=2, exclude=keys)
+
+
 def test_a_folds_file_is_obeyed_and_crossing_is_told(tmp_path):
     labelled = table(tmp_path, "smiles,y\nCCO,1\nOCC,1\nCCN,2\nCCC,3\n")
     done = ready(labelled, folds=np.array([0, 1, 0, 1]))
