@@ -85,6 +85,7 @@ def prepare_dataset(name: str, table: Path, folds_file: Path | None) -> None:
         n_folds=FOLDS,
         seed=0,
         descriptors=True,
+        workers=0,
         folds=folds,
     )
     cached(name).parent.mkdir(exist_ok=True)

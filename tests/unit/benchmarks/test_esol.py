@@ -37,7 +37,7 @@ def modules():
 def test_a_model_to_start_from_has_seen_nothing_of_esol(shared_data):
     esol = read_listing(shared_data / "esol.csv")
     keys, _ = esol.read(ChemPolicy())
-    settings = {"policy": ChemPolicy(), "split": "random", "n_folds": 1, "seed": 0}
+    settings = {"policy": ChemPolicy(), "split": "random", "n_folds": 1, "seed": 0, "workers": 1}
     table = read_labelled(AQSOLDB, targets=["logS"])
     everything = prepare(table, **settings, descriptors=False)
     assert len(keys & set(everything.keys)) > 1000  # or leaving them out would prove nothing

@@ -242,7 +242,7 @@ def test_workers_end_when_the_writer_fails(bundle: Bundle) -> None:
     class Full(Lines):
         def write(self, rows: Any) -> None:
             super().write(rows)
-            if len(self.rows) > SERIAL_ROWS:
+            if len(self.rows) > 2 * SERIAL_ROWS:
                 assert len(children()) == 2
                 raise BrokenPipeError
 
@@ -256,7 +256,7 @@ def test_a_killed_worker_is_an_error_within_seconds(bundle: Bundle) -> None:
 
     def kill(done: int, total: int | None) -> None:
         nonlocal killed
-        if done > SERIAL_ROWS and not killed:
+        if done > 2 * SERIAL_ROWS and not killed:
             killed = time.monotonic()
             os.kill(children()[0].pid, signal.SIGKILL)
 

@@ -51,7 +51,7 @@ def write_table(path: Path, n: int = 30) -> Path:
 def prepared_table(path: Path, **changes):
     settings = {"split": "random", "n_folds": FOLDS, "seed": 4, "descriptors": False} | changes
     table = read_labelled(path, targets=MEANT)
-    return table, prepare(table, policy=ChemPolicy(), **settings)
+    return table, prepare(table, policy=ChemPolicy(), workers=1, **settings)
 
 
 def write_teacher(path: Path, data: TrainingData, **config) -> Path:
@@ -382,7 +382,7 @@ class TestRefusals:
         path = write_teacher(tmp_path / "t.molscore", prepared.data)
         self.refused(place, tmp_path, InputError, "not the data", teacher=path)
         table = read_labelled(place / "table.csv", targets=MEANT)
-        found = _prepare(table, Teacher.of(load_bundle(path)), SMALL, None, keys)
+        found = _prepare(table, Teacher.of(load_bundle(path)), SMALL, None, keys, 1)
         assert len(found.data) == len(prepared.data) == 28
 
     def test_a_student(self, finished, tmp_path):

@@ -25,6 +25,7 @@ def ready(labelled, *, split="random", n_folds=2, folds=None, descriptors=False)
         n_folds=n_folds,
         seed=0,
         descriptors=descriptors,
+        workers=1,
         folds=folds,
     )
 
