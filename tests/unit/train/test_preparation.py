@@ -17,7 +17,7 @@ def table(tmp_path, text, **options):
     return read_labelled(path, **options)
 
 
-def ready(labelled, *, split="random", n_folds=2, folds=None, descriptors=False):
+def ready(labelled, *, split="random", n_folds=2, folds=None, descriptors=False, **more):
     return prepare(
         labelled,
         policy=POLICY,
@@ -27,6 +27,7 @@ def ready(labelled, *, split="random", n_folds=2, folds=None, descriptors=False)
         descriptors=descriptors,
         workers=1,
         folds=folds,
+        **more,
     )
 
 
