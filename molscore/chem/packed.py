@@ -169,6 +169,23 @@ class PackedGraphs:
         ]
 
 
+def join_batches(batches: Sequence[GraphArrays]) -> GraphArrays:
+    """Make one batch of several, their molecules in the order given; at least one."""
+    atoms = pointers([len(b.atom_codes) for b in batches])
+    graphs = pointers([len(b.n_atoms) for b in batches])
+    return GraphArrays(
+        atom_codes=np.concatenate([b.atom_codes for b in batches]),
+        bond_codes=np.concatenate([b.bond_codes for b in batches]),
+        edge_index=np.concatenate(
+            [b.edge_index + a for b, a in zip(batches, atoms[:-1], strict=True)], axis=1
+        ),
+        graph_id=np.concatenate(
+            [b.graph_id + g for b, g in zip(batches, graphs[:-1], strict=True)]
+        ),
+        n_atoms=np.concatenate([b.n_atoms for b in batches]),
+    )
+
+
 def _joined(arrays: Sequence[NDArray[Any]], dtype: np.dtype[Any], width: int) -> NDArray[Any]:
     """Concatenate [*, width] arrays; an empty list gives shape (0, width)."""
     if not arrays:

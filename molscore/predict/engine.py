@@ -1,6 +1,6 @@
 """What runs a model: ONNX Runtime (the default) or torch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 from molscore.bundle.onnx_session import OnnxSession, open_session
 from molscore.bundle.reader import Bundle
-from molscore.chem.packed import GraphArrays
+from molscore.bundle.sharing import n_rounds, sharing_graph, sharing_inputs
+from molscore.bundle.tracing import CHECKED_SIZES, TOLERANCE, example_arrays
+from molscore.chem.packed import GraphArrays, join_batches
+from molscore.chem.surroundings import share
 from molscore.errors import BundleError, ConfigError
 from molscore.nn.devices import DEVICES, resolve_device
 
@@ -22,6 +25,18 @@ Outputs = NDArray[np.float32]
 Batch = tuple[GraphArrays, NDArray[np.float32] | None]
 """At least one molecule, and descriptors float32 [n_experts, n_graphs, n_descriptors], scaled for
 each expert; None if the model takes none."""
+
+
+Run = Callable[[Sequence[Batch]], list[Outputs]]
+
+SHARED_FROM: Final = 64
+"""Fewer molecules than this are run as they are: the graphs that share would have to be opened."""
+
+_LEAST_WIDTH: Final = 256
+"""Width of all experts together from which on sorting the bonds costs less than it saves."""
+
+_GROUP_ATOMS: Final = 12_288
+"""Atoms of the batches that share: a chunk of drug-like molecules."""
 
 
 class Engine(Protocol):
@@ -47,9 +62,22 @@ class OnnxEngine:
         self._sessions = [
             _open_expert(bundle, i, threads) for i in range(bundle.manifest.n_experts)
         ]
+        self._bundle = bundle
+        self._sharing: SharingEngine | None = None
+        self._may_share = threads == 1 and SharingEngine.pays(bundle)
 
     def run(self, batches: Sequence[Batch]) -> list[Outputs]:
         """See `Engine.run`."""
+        if self._may_share and sum(len(arrays.n_atoms) for arrays, _ in batches) >= SHARED_FROM:
+            if self._sharing is None:
+                self._sharing = SharingEngine(self._bundle)
+                self._may_share = self._sharing.agrees(self._run_each)
+            if self._may_share:
+                return self._sharing.run(batches, self._run_each)
+        return self._run_each(batches)
+
+    def _run_each(self, batches: Sequence[Batch]) -> list[Outputs]:
+        """Run the graph of the bundle."""
         feeds: list[dict[str, NDArray[Any]]] = [arrays._asdict() for arrays, _ in batches]
         outputs: list[list[Outputs]] = [[] for _ in batches]
         # Expert by expert: the weights and buffers of one session fit a core's cache, not of all.
@@ -59,6 +87,75 @@ class OnnxEngine:
                     feed["descriptors"] = descriptors[index]
                 found.append(session.run(feed))
         return [np.stack(found) for found in outputs]
+
+
+class SharingEngine:
+    """All experts of a DMPNN as graphs that compute equal surroundings once.
+
+    A third of the products is left in a chunk of drug-like molecules. The graphs are made here
+    from the configuration, so `agrees` is to be asked first.
+
+    Args:
+        bundle: one that `pays`.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        model = bundle.manifest.model
+        self._width = model.width
+        self._rounds = n_rounds(model) or 0
+        experts = [bundle.expert_weights(i) for i in range(bundle.manifest.n_experts)]
+        graph = sharing_graph(model, experts[0])
+        self._sessions = [open_session(graph, weights) for weights in experts]
+
+    @staticmethod
+    def pays(bundle: Bundle) -> bool:
+        """Whether there is such a graph, and enough work to share."""
+        model, n_experts = bundle.manifest.model, bundle.manifest.n_experts
+        return n_rounds(model) is not None and n_experts * model.width >= _LEAST_WIDTH
+
+    def agrees(self, reference: "Run") -> bool:
+        """Whether made-up molecules get the values that the graph of the bundle gives them."""
+        for seed, sizes in enumerate(CHECKED_SIZES):
+            arrays, _ = example_arrays(sizes, seed=seed)
+            (wanted,), (found,) = reference([(arrays, None)]), self.run([(arrays, None)], reference)
+            bound = TOLERANCE * max(1.0, float(np.abs(wanted).max()))
+            if found.shape != wanted.shape or not np.abs(found - wanted).max() <= bound:
+                return False
+        return True
+
+    def run(self, batches: Sequence[Batch], otherwise: "Run") -> list[Outputs]:
+        """Run batches, several at a time; `otherwise` runs those that cannot be shared."""
+        arrays = [batch for batch, _ in batches]
+        outputs: dict[int, Outputs] = {}
+        feeds: list[tuple[list[int], dict[str, NDArray[Any]]]] = []
+        for group in _groups(arrays):
+            joined = join_batches([arrays[i] for i in group])
+            shared = share(joined, self._rounds)
+            if shared is None:
+                of_group = otherwise([batches[i] for i in group])
+                outputs |= dict(zip(group, of_group, strict=True))
+            else:
+                feeds.append((group, sharing_inputs(shared, joined, self._width)))
+        found = [[session.run(feed) for _, feed in feeds] for session in self._sessions]
+        for k, (group, _) in enumerate(feeds):
+            whole = np.stack([of_expert[k] for of_expert in found])
+            ends = np.cumsum([len(arrays[i].n_atoms) for i in group])[:-1]
+            outputs |= dict(zip(group, np.split(whole, ends, axis=1), strict=True))
+        return [outputs[i] for i in range(len(batches))]
+
+
+def _groups(batches: Sequence[GraphArrays]) -> Iterator[list[int]]:
+    """Cut batches into groups of no more atoms than stay close to a core."""
+    group: list[int] = []
+    n_atoms = 0
+    for i, batch in enumerate(batches):
+        n = len(batch.atom_codes)
+        if group and n_atoms + n > _GROUP_ATOMS:
+            yield group
+            group, n_atoms = [], 0
+        group.append(i)
+        n_atoms += n
+    yield group
 
 
 class TorchEngine:

@@ -1,0 +1,123 @@
+"""Predictions that compute equal surroundings once."""
+
+import numpy as np
+import pytest
+from exported_bundle import exported
+
+from molscore.bundle.reader import Bundle, parse_bundle
+from molscore.bundle.sharing import n_rounds, sharing_graph
+from molscore.nn.config import ModelConfig
+from molscore.predict import engine
+from molscore.predict.core import predict_chunk
+from molscore.predict.engine import OnnxEngine, SharingEngine
+
+SMILES = [
+    *["CC(=O)Nc1ccc(O)cc1", "O", "[Na+].[Cl-]", "c1ccccc1-c1ccccc1", "C" * 60, "CC(C)CO"] * 12,
+    *[f"{'C' * n}c1ccc({end})cc1" for n in range(1, 12) for end in ("O", "N", "Cl", "F", "C#N")],
+]
+PLANS = ("score", "native", "skip05", "1x2@0.5,1x2@0.5", "1x5@1/K", "1x7@0.95", "2x2@1,1x1@0.3")
+
+
+@pytest.fixture(autouse=True)
+def any_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_LEAST_WIDTH", 0)
+
+
+def loaded(**changes: object) -> Bundle:
+    return parse_bundle(exported(**changes), where="x")
+
+
+def plain(bundle: Bundle) -> OnnxEngine:
+    made = OnnxEngine(bundle)
+    made._may_share = False
+    return made
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_the_values_are_those_of_the_bundle(plan: str) -> None:
+    bundle = loaded(plan=plan)
+    shared = OnnxEngine(bundle)
+    found = predict_chunk(SMILES, 0, bundle, shared)
+    assert shared._may_share
+    assert shared._sharing is not None
+    wanted = predict_chunk(SMILES, 0, bundle, plain(bundle))
+    assert found.status == wanted.status == ["ok"] * len(SMILES)
+    np.testing.assert_allclose(found.values, wanted.values, rtol=2e-5, atol=1e-6)
+    np.testing.assert_allclose(found.sd, wanted.sd, rtol=2e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("atoms", [1, 100, 10**6])
+def test_groups_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch, atoms: int) -> None:
+    monkeypatch.setattr(engine, "_GROUP_ATOMS", atoms)
+    bundle = loaded(plan="score")
+    found = predict_chunk(SMILES, 0, bundle, OnnxEngine(bundle))
+    wanted = predict_chunk(SMILES, 0, bundle, plain(bundle))
+    np.testing.assert_allclose(found.values, wanted.values, rtol=2e-5, atol=1e-6)
+
+
+def test_a_value_does_not_depend_on_its_neighbours() -> None:
+    bundle = loaded(plan="score")
+    shared = OnnxEngine(bundle)
+    whole = predict_chunk(SMILES, 0, bundle, shared)
+    backwards = predict_chunk(SMILES[::-1], 0, bundle, shared)
+    np.testing.assert_allclose(backwards.values[::-1], whole.values, rtol=2e-5, atol=1e-6)
+    bad = predict_chunk([*SMILES, "C1CC", ""], 0, bundle, shared)
+    np.testing.assert_allclose(bad.values[:-2], whole.values, rtol=2e-5, atol=1e-6)
+    assert bad.status[-2:] == ["invalid_smiles", "empty"]
+
+
+def test_few_molecules_open_no_other_graph() -> None:
+    bundle = loaded(plan="score")
+    made = OnnxEngine(bundle)
+    predict_chunk(SMILES[: engine.SHARED_FROM - 1], 0, bundle, made)
+    assert made._sharing is None
+
+
+def test_a_graph_that_disagrees_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bundle of another version may mean something else by the same weights."""
+    bundle = loaded(plan="score")
+    monkeypatch.setattr(
+        engine,
+        "sharing_graph",
+        lambda model, w: sharing_graph(ModelConfig(width=16, plan="1x4@0.4"), w),
+    )
+    made = OnnxEngine(bundle)
+    found = predict_chunk(SMILES, 0, bundle, made)
+    assert not made._may_share
+    np.testing.assert_array_equal(
+        found.values, predict_chunk(SMILES, 0, bundle, plain(bundle)).values
+    )
+
+
+def test_what_cannot_be_shared_is_run_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle = loaded(plan="score")
+    made = OnnxEngine(bundle)
+    predict_chunk(SMILES, 0, bundle, made)
+    monkeypatch.setattr(engine, "share", lambda batch, rounds: None)
+    found = predict_chunk(SMILES, 0, bundle, made)
+    np.testing.assert_array_equal(
+        found.values, predict_chunk(SMILES, 0, bundle, plain(bundle)).values
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"block": "gcn"},
+        {"integrator": "rk4"},
+        {"readout": "sum"},
+        {"descriptors": "rdkit"},
+        {"head_plan": "score"},
+        {"blend": True},
+        {"plan": "residual"},
+        {"plan": "1x4@learned"},
+    ],
+)
+def test_other_models_have_no_such_graph(changes: dict[str, object]) -> None:
+    assert n_rounds(ModelConfig(**changes)) is None
+
+
+def test_one_small_expert_does_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_LEAST_WIDTH", 256)
+    assert not SharingEngine.pays(loaded(plan="score"))
+    assert ModelConfig().width * 5 >= 256
