@@ -42,12 +42,10 @@ def by_hand(batch: GraphArrays) -> tuple[list[list[int]], list[int]]:
             for e in range(len(source))
         ]
     known = {}
-    of_atoms = [
-        known.setdefault(
-            (tuple(a), tuple(sorted(rounds[-1][k] for k in ends.get(v, [])))), len(known)
-        )
-        for v, a in enumerate(atoms)
-    ]
+    of_atoms = []
+    for v, codes in enumerate(atoms):
+        key = (tuple(codes), tuple(sorted(rounds[-1][k] for k in ends.get(v, []))))
+        of_atoms.append(known.setdefault(key, len(known)))
     return rounds, of_atoms
 
 
@@ -90,10 +88,8 @@ def test_a_model_on_classes_is_the_model_on_bonds() -> None:
     w = rng.standard_normal((5, 5)) / 3
 
     def start(atoms: np.ndarray, bonds: np.ndarray) -> np.ndarray:
-        offset = 40 * np.arange(atoms.shape[1])
-        return np.tanh(
-            a[(atoms + offset) % 300].sum(1) + b[bonds + 9 * np.arange(bonds.shape[1])].sum(1)
-        )
+        x = a[(atoms + 40 * np.arange(atoms.shape[1])) % 300].sum(1)
+        return np.tanh(x + b[bonds + 9 * np.arange(bonds.shape[1])].sum(1))
 
     source, target = batch.edge_index
     h = first = start(batch.atom_codes[source], batch.bond_codes)
@@ -108,9 +104,8 @@ def test_a_model_on_classes_is_the_model_on_bonds() -> None:
         )
     into = np.zeros((len(batch.atom_codes), 5))
     np.add.at(into, target, h)
-    np.testing.assert_allclose(
-        dense(shared.into, len(shared.kind), g)[shared.atom], into, atol=1e-12
-    )
+    found = dense(shared.into, len(shared.kind), g)[shared.atom]
+    np.testing.assert_allclose(found, into, atol=1e-12)
 
 
 def test_equal_molecules_cost_as_much_as_one() -> None:
@@ -125,8 +120,10 @@ def test_hashes_that_do_not_agree_are_noticed(monkeypatch: pytest.MonkeyPatch) -
     h, check = np.array([1, 1, 2], dtype=np.uint64), np.array([5, 6, 7], dtype=np.uint64)
     assert surroundings._classes(h, check) is None
     mix, calls = surroundings._mix, iter(range(10**9))
-    # One of the two hashes goes wrong now and then.
-    monkeypatch.setattr(
-        surroundings, "_mix", lambda x: mix(x) >> np.uint64(60 * (next(calls) % 3 == 0))
-    )
+
+    def sloppy(x: np.ndarray) -> np.ndarray:
+        """Keep four bits of one of the two hashes now and then."""
+        return mix(x) >> np.uint64(60 * (next(calls) % 3 == 0))
+
+    monkeypatch.setattr(surroundings, "_mix", sloppy)
     assert share(batch_of(*SMILES), ROUNDS) is None

@@ -76,17 +76,13 @@ def test_few_molecules_open_no_other_graph() -> None:
 def test_a_graph_that_disagrees_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bundle of another version may mean something else by the same weights."""
     bundle = loaded(plan="score")
-    monkeypatch.setattr(
-        engine,
-        "sharing_graph",
-        lambda model, w: sharing_graph(ModelConfig(width=16, plan="1x4@0.4"), w),
-    )
+    other = ModelConfig(width=16, plan="1x4@0.4")
+    monkeypatch.setattr(engine, "sharing_graph", lambda model, w: sharing_graph(other, w))
     made = OnnxEngine(bundle)
     found = predict_chunk(SMILES, 0, bundle, made)
     assert not made._may_share
-    np.testing.assert_array_equal(
-        found.values, predict_chunk(SMILES, 0, bundle, plain(bundle)).values
-    )
+    wanted = predict_chunk(SMILES, 0, bundle, plain(bundle))
+    np.testing.assert_array_equal(found.values, wanted.values)
 
 
 def test_what_cannot_be_shared_is_run_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,9 +91,8 @@ def test_what_cannot_be_shared_is_run_as_it_is(monkeypatch: pytest.MonkeyPatch) 
     predict_chunk(SMILES, 0, bundle, made)
     monkeypatch.setattr(engine, "share", lambda batch, rounds: None)
     found = predict_chunk(SMILES, 0, bundle, made)
-    np.testing.assert_array_equal(
-        found.values, predict_chunk(SMILES, 0, bundle, plain(bundle)).values
-    )
+    wanted = predict_chunk(SMILES, 0, bundle, plain(bundle))
+    np.testing.assert_array_equal(found.values, wanted.values)
 
 
 @pytest.mark.parametrize(
