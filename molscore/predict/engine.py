@@ -29,7 +29,7 @@ each expert; None if the model takes none."""
 
 Run = Callable[[Sequence[Batch]], list[Outputs]]
 
-SHARED_FROM: Final = 64
+SHARED_FROM: Final = 128
 """Fewer molecules than this are run as they are: the graphs that share would have to be opened."""
 
 _LEAST_WIDTH: Final = 256
@@ -70,11 +70,19 @@ class OnnxEngine:
         """See `Engine.run`."""
         if self._may_share and sum(len(arrays.n_atoms) for arrays, _ in batches) >= SHARED_FROM:
             if self._sharing is None:
-                self._sharing = SharingEngine(self._bundle)
-                self._may_share = self._sharing.agrees(self._run_each)
-            if self._may_share:
+                self._sharing = self._open_sharing()
+                self._may_share = self._sharing is not None
+            if self._sharing is not None:
                 return self._sharing.run(batches, self._run_each)
         return self._run_each(batches)
+
+    def _open_sharing(self) -> "SharingEngine | None":
+        """Return the graphs that share, or None where they are not those of the bundle."""
+        try:
+            sharing = SharingEngine(self._bundle)
+            return sharing if sharing.agrees(self._run_each) else None
+        except Exception:  # noqa: BLE001 (whatever is odd about a bundle, its own graph runs it)
+            return None
 
     def _run_each(self, batches: Sequence[Batch]) -> list[Outputs]:
         """Run the graph of the bundle."""

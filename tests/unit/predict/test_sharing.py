@@ -12,7 +12,7 @@ from molscore.predict.core import predict_chunk
 from molscore.predict.engine import OnnxEngine, SharingEngine
 
 SMILES = [
-    *["CC(=O)Nc1ccc(O)cc1", "O", "[Na+].[Cl-]", "c1ccccc1-c1ccccc1", "C" * 60, "CC(C)CO"] * 12,
+    *["CC(=O)Nc1ccc(O)cc1", "O", "[Na+].[Cl-]", "c1ccccc1-c1ccccc1", "C" * 60, "CC(C)CO"] * 24,
     *[f"{'C' * n}c1ccc({end})cc1" for n in range(1, 12) for end in ("O", "N", "Cl", "F", "C#N")],
 ]
 PLANS = ("score", "native", "skip05", "1x2@0.5,1x2@0.5", "1x5@1/K", "1x7@0.95", "2x2@1,1x1@0.3")
@@ -93,6 +93,21 @@ def test_what_cannot_be_shared_is_run_as_it_is(monkeypatch: pytest.MonkeyPatch) 
     found = predict_chunk(SMILES, 0, bundle, made)
     wanted = predict_chunk(SMILES, 0, bundle, plain(bundle))
     np.testing.assert_array_equal(found.values, wanted.values)
+
+
+def test_a_graph_that_cannot_be_opened_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def refuse(model: ModelConfig, weights: object) -> bytes:
+        tried.append(model)
+        raise KeyError("family.out.bias")
+
+    monkeypatch.setattr(engine, "sharing_graph", refuse)
+    bundle = loaded(plan="score")
+    made = OnnxEngine(bundle)
+    for _ in range(2):
+        assert predict_chunk(SMILES, 0, bundle, made).status == ["ok"] * len(SMILES)
+    assert len(tried) == 1
 
 
 @pytest.mark.parametrize(
