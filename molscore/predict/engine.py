@@ -36,7 +36,10 @@ _LEAST_WIDTH: Final = 256
 """Width of all experts together from which on sorting the bonds costs less than it saves."""
 
 _GROUP_ATOMS: Final = 12_288
-"""Atoms of the batches that share: a chunk of drug-like molecules."""
+"""Most atoms of the batches that share: a chunk of drug-like molecules."""
+
+_EXPERTS_FOR_ALL: Final = 5
+"""Each session keeps its buffers, some 90 MB for so many atoms: more experts take fewer."""
 
 
 class Engine(Protocol):
@@ -110,6 +113,9 @@ class SharingEngine:
     def __init__(self, bundle: Bundle) -> None:
         model = bundle.manifest.model
         self._width = model.width
+        self._most_atoms = (
+            _GROUP_ATOMS * _EXPERTS_FOR_ALL // max(_EXPERTS_FOR_ALL, bundle.manifest.n_experts)
+        )
         self._rounds = n_rounds(model) or 0
         experts = [bundle.expert_weights(i) for i in range(bundle.manifest.n_experts)]
         graph = sharing_graph(model, experts[0])
@@ -136,7 +142,7 @@ class SharingEngine:
         arrays = [batch for batch, _ in batches]
         outputs: dict[int, Outputs] = {}
         feeds: list[tuple[list[int], dict[str, NDArray[Any]]]] = []
-        for group in _groups(arrays):
+        for group in _groups(arrays, self._most_atoms):
             joined = join_batches([arrays[i] for i in group])
             shared = share(joined, self._rounds)
             if shared is None:
@@ -152,13 +158,13 @@ class SharingEngine:
         return [outputs[i] for i in range(len(batches))]
 
 
-def _groups(batches: Sequence[GraphArrays]) -> Iterator[list[int]]:
-    """Cut batches into groups of no more atoms than stay close to a core."""
+def _groups(batches: Sequence[GraphArrays], most_atoms: int) -> Iterator[list[int]]:
+    """Cut batches into groups of at most so many atoms, or a batch alone."""
     group: list[int] = []
     n_atoms = 0
     for i, batch in enumerate(batches):
         n = len(batch.atom_codes)
-        if group and n_atoms + n > _GROUP_ATOMS:
+        if group and n_atoms + n > most_atoms:
             yield group
             group, n_atoms = [], 0
         group.append(i)
