@@ -200,7 +200,7 @@ def _write_graphs(
         parts = [PackedGraphs.pack([])]
         failed: list[tuple[int, str, str]] = []
         for chunk in chunks:
-            parts.append(_graphs([parsed for _, parsed in chunk]))
+            parts.append(_graphs(chunk))
             failed += [
                 (record.row, *_status(parsed))
                 for record, parsed in chunk
@@ -216,12 +216,12 @@ def _write_graphs(
         raise
 
 
-def _graphs(parsed: Sequence[Molecule | ParseFailure | str]) -> PackedGraphs:
+def _graphs(chunk: Parsed) -> PackedGraphs:
     """Featurise the molecules among the records; every other record has no atoms."""
-    molecules = [p for p in parsed if isinstance(p, Molecule)]
+    molecules = _molecules(chunk)
     packed = PackedGraphs.concatenate([featurize_many(molecules), PackedGraphs.pack([_NO_ATOMS])])
-    place = np.full(len(parsed), len(molecules))  # of the one without atoms
-    place[[isinstance(p, Molecule) for p in parsed]] = np.arange(len(molecules))
+    place = np.full(len(chunk), len(molecules))  # of the one without atoms
+    place[[isinstance(parsed, Molecule) for _, parsed in chunk]] = np.arange(len(molecules))
     return packed.take(place)
 
 

@@ -18,13 +18,12 @@ from molscore.chem.packed import GraphArrays
 from molscore.chem.surroundings import Sums, Surroundings
 from molscore.nn.activation import SLOPE
 from molscore.nn.config import ModelConfig
-from molscore.score.plan import DepthPlan, Stage
+from molscore.score.plan import MAX_SCALE, DepthPlan, Stage
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto, ValueInfoProto
 
 _IR_VERSION: Final = 10
-_LARGEST_SCALE: Final = 10.0
 _FLOAT: Final = 1  # onnx.TensorProto.FLOAT
 _INT: Final = 7
 
@@ -196,7 +195,7 @@ class _Graph:
         self.take(f"own{i}", f"n_after{i}")
         self.take(f"first{i}", f"n_after{i}")
         scale = 1.0 if dt == 1.0 else dt / (1.0 - dt) / unit
-        if scale > _LARGEST_SCALE:
+        if scale > MAX_SCALE:
             state, unit = self._times(state, unit, f"state{i}/whole"), 1.0
             scale = dt / (1.0 - dt)
         again = self.add("Gather", [first, f"first{i}"], f"first{i}/z")

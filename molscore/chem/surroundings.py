@@ -87,15 +87,18 @@ def share(batch: GraphArrays, n_rounds: int) -> Surroundings | None:
             total[bound] = np.add.reduceat(h[by_target], start[bound])
         return total
 
+    def refine(h: _Hash) -> _Hash:
+        """Hash each bond with its messages."""
+        said = _mix(h)
+        return _mix(3 * h + sum_into(said)[source] - said[reverse])
+
     with np.errstate(over="ignore"):
         atoms = [_hash_rows(batch.atom_codes, seed) for seed in _SEEDS]
         bonds = [_hash_rows(batch.bond_codes, seed) for seed in _SEEDS]
         h, check = (_mix(a[source] + _mix(b)) for a, b in zip(atoms, bonds, strict=True))
         classes = [_classes(h, check)]
         for _ in range(n_rounds):
-            h, check = (
-                _mix(3 * x + sum_into(_mix(x))[source] - _mix(x)[reverse]) for x in (h, check)
-            )
+            h, check = refine(h), refine(check)
             classes.append(_classes(h, check))
         of_atoms = _classes(
             *(_mix(3 * a + sum_into(_mix(x))) for a, x in zip(atoms, (h, check), strict=True))

@@ -23,6 +23,8 @@ CLASS_WORDS: Final = (
 
 _NEGATION: Final = re.compile(r"(?:(?:in|im|il|ir|un)-?|non[ _-]*|(?:not|no)[ _-]+)(\w.+)")
 _LISTED: Final = 4
+MOSTLY: Final = 0.9
+"""Share of a column's cells that must be one of two classes for it to be meant as classes."""
 
 
 def detect_classes(

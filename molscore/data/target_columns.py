@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from molscore.data.classes import detect_classes, parse_class
+from molscore.data.classes import MOSTLY, detect_classes, parse_class
 from molscore.data.columns import find_column, list_names
 from molscore.data.values import is_gap, is_integer_like, is_number_like
 from molscore.errors import ConfigError, InputError
@@ -40,8 +40,6 @@ _DESCRIPTOR: Final = re.compile(
     r"|polar|molecularweight"
 )
 _INDEX_ROWS: Final = 20
-_MOSTLY: Final = 0.9
-"""Share of the cells that must be one of two classes; the others are left out, and listed."""
 
 
 def choose_targets(
@@ -119,7 +117,7 @@ def _holds_values(cells: Sequence[str], classes: bool) -> bool:
     if found is None or classes:
         return found is not None
     n_classes = sum(not isinstance(parse_class(cell, found), str) for cell in present)
-    return n_classes >= _MOSTLY * len(present)
+    return n_classes >= MOSTLY * len(present)
 
 
 def _set_aside(name: str, cells: Sequence[str]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from molscore.data.classes import parse_class
+from molscore.data.classes import MOSTLY, parse_class
 from molscore.data.columns import find_column
 from molscore.data.endpoints import Target, TargetKind, Transform, Values
 from molscore.data.names import free_names
@@ -31,8 +31,6 @@ __all__ = [
 ]
 
 _DEFAULT: Final = TableOptions()
-_ALMOST: Final = 0.9
-"""Share of zeros and ones from which on a column of numbers may be meant as classes."""
 _UNDEFINED: Final = " is not defined for it"
 
 
@@ -289,7 +287,7 @@ def _doubt(name: str, values: Values) -> list[str]:
     """Say when a column that is taken as numbers is almost one of two classes."""
     seen = values[~np.isnan(values)]
     n_classes = int(np.isin(seen, (0.0, 1.0)).sum())
-    if len(np.unique(seen)) < 3 or n_classes < _ALMOST * len(seen):
+    if len(np.unique(seen)) < 3 or n_classes < MOSTLY * len(seen):
         return []
     return [
         f"{n_classes} of {len(seen)} values of {name!r} are 0 or 1: if they are classes, "

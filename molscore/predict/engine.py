@@ -103,7 +103,7 @@ class OnnxEngine:
 class SharingEngine:
     """All experts of a DMPNN as graphs that compute equal surroundings once.
 
-    A third of the products is left in a chunk of drug-like molecules. The graphs are made here
+    A quarter of the products is left in a chunk of drug-like molecules. The graphs are made here
     from the configuration, so `agrees` is to be asked first.
 
     Args:

@@ -15,7 +15,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
 
 from molscore.errors import BundleError, MolscoreError
@@ -91,12 +90,7 @@ class WorkerPool(Generic[T, R]):
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._kill()
 
     def run(self, tasks: Iterator[T]) -> Iterator[R]:

@@ -97,11 +97,10 @@ def cross_validation(metrics: Mapping[str, Any]) -> list[str]:
         if "weight" in of_target:
             metric = next(iter(of_target["mean"]))
             alone = ", ".join(
-                f"{part} alone {metric} {format_number(of_target[part]['mean'][metric])}"
-                for part in ("graph", "trees")
+                f"{called} alone {metric} {format_number(of_target[part]['mean'][metric])}"
+                for part, called in (("graph", "network"), ("trees", "trees"))
             )
             weight = of_target["weight"]["graph"]
-            alone = alone.replace("graph alone", "network alone")
             lines.append(f"{name}: {alone}; weight of the network {weight:.2f}")
     return lines
 

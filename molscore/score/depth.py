@@ -12,13 +12,11 @@ from torch import Tensor, nn
 
 from molscore.score.dropout import StateDropout, dropped
 from molscore.score.integrators import STEPS, dropped_euler
-from molscore.score.plan import DepthPlan, Stage
+from molscore.score.plan import MAX_SCALE, DepthPlan, Stage
 from molscore.score.tracing import exporting
 
 DT_MIN: Final = 0.05
 DT_START: Final = 0.5
-MAX_SCALE: Final = 10.0
-"""Largest factor on a block in `StageRunner.run_scaled`, so that nothing overflows."""
 
 
 class Block(nn.Module):

@@ -26,6 +26,9 @@ PLAN_NAMES: Final[dict[str, str]] = {
     "native": "4x1@1",
     "residual": "4x1+",
 }
+MAX_SCALE: Final = 10.0
+"""Largest factor on a block where the steps of Euler are scaled, so that nothing overflows."""
+
 MAX_APPLICATIONS: Final = 64
 """More than this is a typing error: cost grows with it and nothing is gained beyond ten."""
 
