@@ -2,7 +2,6 @@
 
 import dataclasses
 import logging
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from molscore.api.options import build_configs
 from molscore.bundle.reader import Bundle, load_bundle
-from molscore.bundle.structures import STRUCTURES, seen
+from molscore.bundle.structures import KnownStructures
 from molscore.chem.parse import Molecule, parse_smiles, structure_key
 from molscore.chem.policy import ChemPolicy
 from molscore.data.names import free_names
@@ -25,9 +24,14 @@ from molscore.data.targets import LabelledTable, Target, read_labelled
 from molscore.data.writers import OutputFormat, TableWriter, open_writer
 from molscore.errors import ConfigError
 from molscore.predict.chunks import cut
-from molscore.predict.layout import output_layout
+from molscore.predict.core import Cell, ChunkResult
+from molscore.predict.layout import Answer, answers, output_layout
+from molscore.predict.models import Models
 from molscore.predict.stream import MAX_FAILURES, Failure, Summary, predict_chunks
+from molscore.stats.conformal import describe_intervals
 from molscore.stats.metrics import Metrics, classification_metrics, regression_metrics
+from molscore.stats.reliability import reliability_table
+from molscore.trust.options import TrustOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +58,13 @@ class Evaluation:
             unit the model learns (the transformed one, if there is a transform); None where a
             metric is undefined.
         transforms: target name -> the transform it is learned under.
+        intervals: target name -> `all`, `seen` and `unseen` -> what
+            `molscore.stats.conformal.describe_intervals` says; of targets with intervals.
+        domain: target name -> `inside` and `outside` -> metrics, of unseen structures; where the
+            model can tell.
+        reliability: target name -> what became of predictions of like probability, see
+            `molscore.stats.reliability`, of unseen structures; of classes.
+        level: the share of values that intervals are to hold.
     """
 
     model: str
@@ -63,6 +74,10 @@ class Evaluation:
     n_seen: int
     metrics: dict[str, dict[str, Metrics]]
     transforms: dict[str, str]
+    intervals: dict[str, dict[str, dict[str, Any]]]
+    domain: dict[str, dict[str, Metrics]]
+    reliability: dict[str, list[dict[str, Any]]]
+    level: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return the evaluation as JSON-ready built-in types."""
@@ -75,18 +90,37 @@ class Evaluation:
             "seen_in_training": self.n_seen,
             "metrics": self.metrics,
             "transforms": self.transforms,
+            "intervals": self.intervals,
+            "interval_level": self.level,
+            "domain": self.domain,
+            "reliability": self.reliability,
         }
 
 
 @dataclass(frozen=True)
 class _Predictions:
-    """Row by row: values and spreads float64 [n, n_targets], status, error, in training [n]."""
+    """Row by row: the predictions, and whether the structure was in training, bool [n]."""
 
-    values: Floats
-    sd: Floats
-    status: list[str]
-    error: list[str]
+    result: ChunkResult
+    answer: Answer
     in_training: NDArray[np.bool_]
+
+    @property
+    def ok(self) -> NDArray[np.bool_]:
+        """Rows with a prediction."""
+        return np.array([status == "ok" for status in self.result.status], dtype=np.bool_)
+
+    def parts(self, ok: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
+        """Return the rows of each part that metrics are given for."""
+        return {"all": ok, "unseen": ok & ~self.in_training, "seen": ok & self.in_training}
+
+    def inside(self) -> NDArray[np.bool_] | None:
+        """Return whether each row is in the domain of the model; None where it cannot tell."""
+        if "in_domain" not in self.answer.extras:
+            return None
+        column = self.answer.extras.index("in_domain")
+        cells = [row[column] for row in self.result.extras]
+        return np.array([cell == "yes" for cell in cells]) if "yes" in cells else None
 
 
 def evaluate(
@@ -100,6 +134,7 @@ def evaluate(
     device: str = "auto",
     workers: int = 0,
     force: bool = False,
+    interval: float = TrustOptions.interval,
     progress: Callable[[int], None] | None = None,
     **options: Any,
 ) -> Evaluation:
@@ -116,6 +151,7 @@ def evaluate(
         device: of the torch engine.
         workers: processes; 0 takes one per available CPU.
         force: replace an existing output file.
+        interval: the share of measured values that intervals are to hold; 0 for none.
         progress: told the number of rows done.
         **options: fields of `TableOptions`, such as `smiles_column`.
 
@@ -137,24 +173,40 @@ def evaluate(
             LOGGER.warning(
                 "line %d, column %s: %s: %s", item.line, item.column, item.text, item.reason
             )
-    with _row_writer(labelled, bundle, output, output_format, force) as writer:
-        rows = _predict(labelled, bundle, engine, device, workers, progress)
+    models = Models.open([bundle], engine, device, TrustOptions(interval=interval))
+    with _row_writer(labelled, models.answer, output, output_format, force) as writer:
+        rows = _predict(labelled, models, workers, progress)
         if writer is not None:
-            writer.write(_output_rows(labelled, rows, bundle))
-    ok = np.array([status == "ok" for status in rows.status], dtype=np.bool_)
+            writer.write(_output_rows(labelled, rows))
+    columns = [
+        (t, compared, labelled.values[:, column]) for column, (t, compared) in enumerate(chosen)
+    ]
+    names = {t: bundle.manifest.targets[t].name for t, _, _ in columns}
+    inside = rows.inside()
     return Evaluation(
         model=bundle.manifest.name,
         model_sha256=bundle.sha256,
         table=labelled.name,
         summary=_summarise(labelled, rows),
-        n_seen=int((ok & rows.in_training).sum()),
-        metrics={
-            bundle.manifest.targets[t].name: _metrics(
-                compared, labelled.values[:, column], rows.values[:, t], ok, rows.in_training
-            )
-            for column, (t, compared) in enumerate(chosen)
+        n_seen=int((rows.ok & rows.in_training).sum()),
+        metrics={names[t]: _metrics(rows, t, compared, y) for t, compared, y in columns},
+        transforms={names[t]: compared.transform for t, compared, _ in columns},
+        intervals={
+            names[t]: _intervals(rows, t, compared, y)
+            for t, compared, y in columns
+            if rows.answer.intervals[t]
         },
-        transforms={bundle.manifest.targets[t].name: compared.transform for t, compared in chosen},
+        domain={
+            names[t]: _domain(rows, t, compared, y, inside)
+            for t, compared, y in columns
+            if inside is not None
+        },
+        reliability={
+            names[t]: _reliability(rows, t, y)
+            for t, compared, y in columns
+            if compared.kind == "classification"
+        },
+        level=interval,
     )
 
 
@@ -176,32 +228,22 @@ def _choose(bundle: Bundle, wanted: Sequence[str] | None) -> list[tuple[int, Tar
 
 def _predict(
     table: LabelledTable,
-    bundle: Bundle,
-    engine: str,
-    device: str,
+    models: Models,
     workers: int,
     progress: Callable[[int], None] | None,
 ) -> _Predictions:
     results = []
     done = 0
-    for result in predict_chunks(
-        cut(iter(table.smiles)), bundle, engine=engine, device=device, workers=workers
-    ):
+    for result in predict_chunks(cut(iter(table.smiles)), models, workers=workers):
         results.append(result)
         done += len(result)
         if progress is not None:
             progress(done)
-    rows = _Predictions(
-        values=np.concatenate([r.values for r in results]),
-        sd=np.concatenate([r.sd for r in results]),
-        status=[text for r in results for text in r.status],
-        error=[text for r in results for text in r.error],
-        in_training=_in_training(table.smiles, bundle),
-    )
+    whole = ChunkResult.concatenate(results)
     for item in table.rejected:
         if not item.column:  # the record itself is broken, so its SMILES was never looked at
-            rows.status[item.row], rows.error[item.row] = "malformed", item.reason
-    return rows
+            whole.status[item.row], whole.error[item.row] = "malformed", item.reason
+    return _Predictions(whole, models.answer, _in_training(table.smiles, models.bundles[0]))
 
 
 def _in_training(smiles: Sequence[str], bundle: Bundle) -> NDArray[np.bool_]:
@@ -211,45 +253,70 @@ def _in_training(smiles: Sequence[str], bundle: Bundle) -> NDArray[np.bool_]:
     molecules = [
         m for i, s in enumerate(smiles) if isinstance(m := parse_smiles(s, policy, i), Molecule)
     ]
-    structures = bundle.arrays.get(STRUCTURES)
+    structures = KnownStructures.from_arrays(bundle.arrays)
     if structures is None:
         LOGGER.warning("%s does not say which structures it was trained on", bundle.where)
     elif molecules:
-        found[[m.row for m in molecules]] = seen([structure_key(m) for m in molecules], structures)
+        found[[m.row for m in molecules]] = structures.seen([structure_key(m) for m in molecules])
     return found
 
 
-def _metrics(
-    target: Target,
-    measured: Floats,
-    predicted: Floats,
-    ok: NDArray[np.bool_],
-    in_training: NDArray[np.bool_],
-) -> dict[str, Metrics]:
+def _metrics(rows: _Predictions, t: int, target: Target, measured: Floats) -> dict[str, Metrics]:
     """Return the metrics of one target over all rows, those seen in training and the others."""
+    y, p = target.forward(measured), target.forward(rows.result.values[:, t])
+    ok = rows.ok & np.isfinite(p)  # a prediction so small that its logarithm is gone
+    return {name: _score(target, y[part], p[part]) for name, part in rows.parts(ok).items()}
+
+
+def _score(target: Target, y: Floats, p: Floats) -> Metrics:
     score = classification_metrics if target.kind == "classification" else regression_metrics
-    y, p = target.forward(measured), target.forward(predicted)
-    ok = ok & np.isfinite(p)  # a prediction so small that its logarithm is gone
+    return score(y, p)
+
+
+def _intervals(
+    rows: _Predictions, t: int, target: Target, measured: Floats
+) -> dict[str, dict[str, Any]]:
+    """Return how many values lie in their intervals, in the unit the model learns."""
+    result = rows.result
+    ends = (result.values[:, t], result.lower[:, t], result.upper[:, t])
+    y, (p, low, high) = target.forward(measured), map(target.forward, ends)
+    half = (high - low) / 2
+    there = rows.ok & np.isfinite(y) & np.isfinite(p) & np.isfinite(half)
     return {
-        name: score(y[rows], p[rows])
-        for name, rows in (("all", ok), ("unseen", ok & ~in_training), ("seen", ok & in_training))
+        name: describe_intervals((y - p)[part], half[part], half[part])
+        for name, part in rows.parts(there).items()
     }
 
 
+def _domain(
+    rows: _Predictions, t: int, target: Target, measured: Floats, inside: NDArray[np.bool_]
+) -> dict[str, Metrics]:
+    y, p = target.forward(measured), target.forward(rows.result.values[:, t])
+    unseen = rows.ok & np.isfinite(p) & ~rows.in_training
+    parts = {"inside": unseen & inside, "outside": unseen & ~inside}
+    return {name: _score(target, y[part], p[part]) for name, part in parts.items()}
+
+
+def _reliability(rows: _Predictions, t: int, measured: Floats) -> list[dict[str, Any]]:
+    p = rows.result.values[:, t]
+    there = rows.ok & np.isfinite(measured) & ~rows.in_training
+    return reliability_table(measured[there], p[there])
+
+
 def _summarise(table: LabelledTable, rows: _Predictions) -> Summary:
-    summary = Summary(n_read=len(table), counts=Counter(rows.status))
+    status, error = rows.result.status, rows.result.error
+    summary = Summary(n_read=len(table), counts=Counter(status))
     summary.n_ok = summary.counts["ok"]
-    bad = [i for i, status in enumerate(rows.status) if status != "ok"]
+    bad = [i for i, one in enumerate(status) if one != "ok"]
     summary.failures = [
-        Failure(i, table.lines[i], table.smiles[i], rows.status[i], rows.error[i])
-        for i in bad[:MAX_FAILURES]
+        Failure(i, table.lines[i], table.smiles[i], status[i], error[i]) for i in bad[:MAX_FAILURES]
     ]
     return summary
 
 
 def _row_writer(
     table: LabelledTable,
-    bundle: Bundle,
+    answer: Answer,
     output: str | Path | None,
     output_format: OutputFormat,
     force: bool,
@@ -257,7 +324,7 @@ def _row_writer(
     """Open the per-row output before anything is computed, so that a file in the way is told."""
     if output is None:
         return nullcontext()
-    layout = output_layout(table.columns, bundle.manifest.targets)
+    layout = output_layout(table.columns, answer)
     return open_writer(
         output,
         [*layout.columns, *free_names(layout.columns, [IN_TRAINING])],
@@ -267,19 +334,12 @@ def _row_writer(
     )
 
 
-def _output_rows(
-    table: LabelledTable, rows: _Predictions, bundle: Bundle
-) -> list[list[str | float | int | None]]:
-    kept = output_layout(table.columns, bundle.manifest.targets).kept
+def _output_rows(table: LabelledTable, rows: _Predictions) -> list[list[Cell]]:
+    kept = output_layout(table.columns, rows.answer).kept
     cells = list(table.extra.values())
-    pairs = np.stack([rows.values, rows.sd], axis=2).reshape(len(table), -1).tolist()
     return [
-        [
-            *(cells[c][i] for c in kept),
-            *(None if math.isnan(value) else value for value in pairs[i]),
-            rows.status[i],
-            rows.error[i],
-            "yes" if rows.in_training[i] else "no",
-        ]
-        for i in range(len(table))
+        [*(cells[c][i] for c in kept), *ours, "yes" if seen else "no"]
+        for i, (ours, seen) in enumerate(
+            zip(answers(rows.result, rows.answer), rows.in_training, strict=True)
+        )
     ]

@@ -20,9 +20,11 @@ from molscore.predict.core import BATCH_SIZE
 from molscore.predict.layout import OutputLayout, output_layout
 from molscore.predict.models import Models, stem
 from molscore.predict.stream import Progress, Summary, predict_stream
+from molscore.trust.options import TrustOptions
 
 LOGGER: Final = logging.getLogger(__name__)
 _DEFAULT: Final = TableOptions()
+_TRUST: Final = TrustOptions()
 _JSONL_ENDINGS: Final = (".jsonl", ".ndjson")
 
 Cell = str | float | int | None
@@ -34,6 +36,7 @@ def predict_table(
     output: str | Path = "-",
     *,
     table: TableOptions = _DEFAULT,
+    trust: TrustOptions = _TRUST,
     output_format: OutputFormat = "auto",
     model_info: bool = False,
     engine: str = "onnx",
@@ -56,6 +59,7 @@ def predict_table(
             `molscore.predict.models.Models` for the names of their targets.
         output: a file, whose suffix chooses the format, or "-" for stdout (csv).
         table: how to read `source`.
+        trust: what to say beside a prediction, where the model carries what that takes.
         output_format: overrides the suffix.
         model_info: add the columns `model` and `model_sha256`. JSON lines always carry them.
         engine: `onnx` or `torch`.
@@ -86,10 +90,10 @@ def predict_table(
     if keeps:
         refuse_inputs(output, also=files_beside(output), table=source, model=paths)
     # Opened first: what is refused is so before a header is written.
-    models = Models.open([load_bundle(path) for path in paths], engine, device)
+    models = Models.open([load_bundle(path) for path in paths], engine, device, trust)
     with open_table(source, table) as reader:
         log_table(reader)
-        layout = output_layout(reader.columns, models.targets)
+        layout = output_layout(reader.columns, models.answer)
         _log_layout(layout)
         appended: list[str] = []
         if model_info or is_jsonl(output, output_format):
@@ -125,6 +129,7 @@ def predict_table(
                 engine=engine,
                 device=device,
                 batch_size=batch_size,
+                **trust.to_dict(),
             )
             kept, before = open_kept(output, about, reader, rows, force=force, resume=resume)
         with open_writer(

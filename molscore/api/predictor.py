@@ -4,13 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from molscore.bundle.manifest import Manifest
 from molscore.bundle.reader import Bundle, load_bundle
 from molscore.errors import ConfigError, InputError
 from molscore.predict.chunks import cut
-from molscore.predict.layout import output_layout
+from molscore.predict.layout import answers, output_layout
 from molscore.predict.models import Models
 from molscore.predict.stream import predict_chunks
+from molscore.trust.options import TrustOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,17 +27,24 @@ class Predictor:
         engine: `onnx` or `torch`.
         device: of the torch engine.
         workers: processes for long lists; 1 stays in this process, 0 takes the CPUs.
+        trust: what to say beside a prediction.
 
     Raises:
-        ConfigError: when the engine or the device cannot be used here, or the models not be
-            told apart.
+        ConfigError: when the engine or the device cannot be used here, the models not be told
+            apart, or neighbours shown.
     """
 
     def __init__(
-        self, bundles: Sequence[Bundle], *, engine: str, device: str, workers: int
+        self,
+        bundles: Sequence[Bundle],
+        *,
+        engine: str,
+        device: str,
+        workers: int,
+        trust: TrustOptions,
     ) -> None:
         self._workers = workers
-        self._models = Models.open(bundles, engine, device)
+        self._models = Models.open(bundles, engine, device, trust)
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:
@@ -65,9 +75,12 @@ class Predictor:
         Returns:
             n rows in the order given, with the index of a Series kept: `smiles`, then for each
             target `pred_TARGET` (in its unit; the probability of class 1 for a class) and
-            `pred_TARGET_sd` (standard deviation of the experts, NaN for a single expert), then
-            `status` (`ok`, `empty`, `invalid_smiles`, `unsupported`, `failed`) and `error` (the
-            reason, "" for `ok`). A row without a prediction holds NaN.
+            `pred_TARGET_sd` (standard deviation of the experts, NaN for a single expert) and,
+            where the model has intervals, `pred_TARGET_lo` and `pred_TARGET_hi`; then what else
+            the model can say (`similarity` to the nearest training molecule, `in_domain`,
+            `domain_note`, neighbours); then `status` (`ok`, `empty`, `invalid_smiles`,
+            `unsupported`, `failed`) and `error` (the reason, "" for `ok`). A row without a
+            prediction holds NaN.
 
         Raises:
             InputError: when something in `smiles` is not text.
@@ -75,17 +88,16 @@ class Predictor:
         import pandas as pd  # noqa: PLC0415 (0.6 s, and the command line does not need it)
 
         texts = _as_texts([smiles] if isinstance(smiles, str) else smiles)
-        targets = self._models.targets
         frame = pd.DataFrame(
             {"smiles": texts}, index=smiles.index if isinstance(smiles, pd.Series) else None
         )
         results = list(predict_chunks(cut(iter(texts)), self._models, workers=self._workers))
-        columns = output_layout(["smiles"], targets).columns[1:]
-        for t in range(len(targets)):
-            frame[columns[2 * t]] = [float(v) for r in results for v in r.values[:, t]]
-            frame[columns[2 * t + 1]] = [float(v) for r in results for v in r.sd[:, t]]
-        frame[columns[-2]] = [text for r in results for text in r.status]
-        frame[columns[-1]] = [text for r in results for text in r.error]
+        answer = self._models.answer
+        layout = output_layout(["smiles"], answer)
+        rows = [row for result in results for row in answers(result, answer)]
+        for i, name in enumerate(layout.columns[1:]):
+            cells = [row[i] for row in rows]
+            frame[name] = np.array(cells, dtype=np.float64) if name in layout.numbers else cells
         return frame
 
 
@@ -95,6 +107,9 @@ def load(
     engine: str = "onnx",
     device: str = "auto",
     workers: int = 1,
+    interval: float = TrustOptions.interval,
+    domain: bool = TrustOptions.domain,
+    neighbours: int = TrustOptions.neighbours,
 ) -> Predictor:
     """Load a model, or several that predict in one pass over the molecules.
 
@@ -104,6 +119,9 @@ def load(
         engine: `onnx` (the default; never imports torch) or `torch`.
         device: of the torch engine: `auto`, `cpu`, `cuda` or `mps`.
         workers: processes for long lists; 1 stays in this process, 0 takes the CPUs.
+        interval: the share of measured values that intervals are to hold; 0 for none.
+        domain: say how near a molecule is to the training set.
+        neighbours: nearest training structures to show.
 
     Raises:
         BundleError: when the file is missing, damaged, too new or not to be trusted.
@@ -113,7 +131,8 @@ def load(
     if not paths:
         raise ConfigError("no model is given")
     bundles = [load_bundle(path) for path in paths]
-    return Predictor(bundles, engine=engine, device=device, workers=workers)
+    trust = TrustOptions(interval=interval, domain=domain, neighbours=neighbours)
+    return Predictor(bundles, engine=engine, device=device, workers=workers, trust=trust)
 
 
 def _as_texts(values: "Sequence[str] | pd.Series[Any]") -> list[str]:

@@ -46,6 +46,7 @@ def train(
     resume: bool = False,
     start: str | Path | None = None,
     exclude: str | Path | Sequence[str | Path] = (),
+    structures: bool = True,
     progress: Callable[[int, int | None], None] | None = None,
     **options: Any,
 ) -> "TrainResult":
@@ -73,6 +74,8 @@ def train(
             do not say otherwise (`molscore.train.config.settings`). See `freeze` among the
             options.
         exclude: a table or tables whose structures are not learned from.
+        structures: whether the model file may carry the structures of the table, for
+            `--neighbours`, the domain and narrower intervals; else it has hashes of them alone.
         progress: told (epochs done, epochs in all).
         **options: fields of `TableOptions`, `ChemPolicy`, `ModelConfig` and `TrainConfig`, such
             as `smiles_column`, `salts`, `plan`, `width`, `blend`, `epochs`, `folds`, `seed`.
@@ -111,6 +114,7 @@ def train(
         resume=resume,
         start=start,
         exclude=[exclude] if isinstance(exclude, str | Path) else exclude,
+        structures=structures,
         progress=progress,
     )
 
@@ -138,6 +142,7 @@ def train_model(
     resume: bool,
     start: str | Path | None,
     exclude: Sequence[str | Path],
+    structures: bool,
     progress: Callable[[int, int | None], None] | None,
 ) -> "TrainResult":
     """Train with configurations that are built already; see `train`.
@@ -202,6 +207,7 @@ def train_model(
             resume=resume,
             start=origin,
             exclude=excluded,
+            structures=structures,
             log=log_line,
             progress=progress,
         )

@@ -18,10 +18,14 @@ from molscore.bundle.manifest import Manifest, manifest_from_json
 from molscore.bundle.onnx_scan import scan
 from molscore.bundle.signature import input_ports, output_port
 from molscore.bundle.strict_json import parse_object
+from molscore.bundle.summary import ClassCalibration
 from molscore.bundle.tensors import Arrays, TensorSpec, read_tensors
 from molscore.bundle.trees import check_trees
 from molscore.chem.scaling import DescriptorScaler
 from molscore.errors import BundleError
+
+CALIBRATION_PREFIX: Final = "calibration/"
+"""`calibration/T` is slope and intercept, float64 [2], for the logits of target number T."""
 
 SCALER_PREFIX: Final = "descriptors/"
 """`descriptors/{i}/{key}` is array `key` of the descriptor scaler of expert i."""
@@ -40,7 +44,9 @@ class Bundle:
         sha256: of the whole file; the first 12 digits serve as the model's id.
         onnx: the skeleton, scanned: what a session may see.
         onnx_weights: the weights to inject into `onnx`, by state-dict name.
-        arrays: descriptor scaler (names under `descriptors/`), structure keys, residuals.
+        arrays: descriptor scaler (names under `descriptors/`), structure keys, calibration of
+            classes, and what `molscore.trust` stores.
+        calibrations: one a target; None for a regression, and where there is none.
     """
 
     where: str
@@ -50,6 +56,7 @@ class Bundle:
     onnx: bytes
     onnx_weights: tuple[str, ...]
     arrays: Arrays
+    calibrations: tuple[ClassCalibration | None, ...]
     _weights: Arrays
     _scalers: dict[int, DescriptorScaler]
 
@@ -127,6 +134,7 @@ def parse_bundle(raw: bytes, *, where: str, path: Path | None = None) -> Bundle:
         onnx=onnx,
         onnx_weights=onnx_weights,
         arrays=arrays,
+        calibrations=_read_calibrations(manifest, arrays, where),
         _weights=weights,
         _scalers=_read_scalers(manifest, arrays, where),
     )
@@ -203,6 +211,30 @@ def _read_scalers(manifest: Manifest, arrays: Arrays, where: str) -> dict[int, D
         if scalers[int(index)].names != manifest.descriptor_names:
             raise BundleError(f"{where}: the scaler of expert {index} is of other descriptors")
     return scalers
+
+
+def _read_calibrations(
+    manifest: Manifest, arrays: Arrays, where: str
+) -> tuple[ClassCalibration | None, ...]:
+    """Return the calibration of each target that has one."""
+    found = {
+        n.removeprefix(CALIBRATION_PREFIX): a
+        for n, a in arrays.items()
+        if n.startswith(CALIBRATION_PREFIX)
+    }
+    out: list[ClassCalibration | None] = []
+    for t, target in enumerate(manifest.targets):
+        array = found.pop(str(t), None)
+        if array is None:
+            out.append(None)
+            continue
+        whole = array.dtype == np.float64 and array.shape == (2,) and _finite(array)
+        if not whole or array[0] <= 0 or target.kind != "classification":
+            raise BundleError(f"{where}: {CALIBRATION_PREFIX}{t} is no calibration of a class")
+        out.append(ClassCalibration(*array.tolist()))
+    if found:
+        raise BundleError(f"{where}: {CALIBRATION_PREFIX}{min(found)[:40]} is of no target")
+    return tuple(out)
 
 
 def _finite(array: NDArray[Any]) -> bool:

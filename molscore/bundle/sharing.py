@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from molscore.bundle.signature import OPSET, OUTPUT, WEIGHTS_LOCATION
+from molscore.bundle.signature import IR_VERSION, OPSET, OUTPUT, WEIGHTS_LOCATION
 from molscore.bundle.tensors import Arrays
 from molscore.chem.features import ATOM_FEATURES, BOND_FEATURES, Feature
 from molscore.chem.packed import GraphArrays
@@ -23,7 +23,6 @@ from molscore.score.plan import MAX_SCALE, DepthPlan, Stage
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto, ValueInfoProto
 
-_IR_VERSION: Final = 10
 _FLOAT: Final = 1  # onnx.TensorProto.FLOAT
 _INT: Final = 7
 
@@ -68,7 +67,7 @@ def sharing_graph(model: ModelConfig, weights: Arrays) -> bytes:
             graph.nodes, "sharing expert", graph.inputs, [graph.output()], graph.initializers()
         ),
         opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=_IR_VERSION,
+        ir_version=IR_VERSION,
     )
     raw: bytes = made.SerializeToString(deterministic=True)
     return raw

@@ -8,6 +8,7 @@ from molscore.chem.features import ATOM_FEATURES, BOND_FEATURES
 OUTPUT: Final = "prediction"
 WEIGHTS_LOCATION: Final = "weights.safetensors"
 OPSET: Final = 18
+IR_VERSION: Final = 10
 
 Shape = tuple[int | str, ...]
 

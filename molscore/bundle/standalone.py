@@ -16,17 +16,15 @@ from numpy.typing import NDArray
 from molscore.bundle.manifest import Manifest
 from molscore.bundle.onnx_session import open_session, open_standalone
 from molscore.bundle.reader import Bundle
-from molscore.bundle.signature import OPSET, OUTPUT, Port, input_ports
+from molscore.bundle.signature import IR_VERSION, OPSET, OUTPUT, Port, input_ports
 from molscore.bundle.summary import Floats, combine, to_reported
 from molscore.bundle.tracing import CHECKED_SIZES, TOLERANCE, example_arrays
-from molscore.data.targets import Target
 from molscore.errors import ExportError
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
 
 _DESCRIPTORS: Final = "descriptors"
-_IR_VERSION: Final = 10
 MAX_SCORE: Final = 10.0
 """Where `DescriptorScaler.transform` ends; `_check` would notice another value."""
 
@@ -85,7 +83,7 @@ def compose_standalone(bundle: Bundle) -> bytes:
     manifest = bundle.manifest
     graph = _Graph()
     outputs = [_add_expert(graph, bundle, i) for i in range(manifest.n_experts)]
-    _add_summary(graph, outputs, manifest.targets)
+    _add_summary(graph, outputs, bundle)
     model = helper.make_model(
         helper.make_graph(
             graph.nodes,
@@ -97,7 +95,7 @@ def compose_standalone(bundle: Bundle) -> bytes:
         producer_name="molscore",
         producer_version=manifest.molscore_version,
         opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=_IR_VERSION,
+        ir_version=IR_VERSION,
     )
     helper.set_model_props(
         model,
@@ -225,13 +223,13 @@ def _add_expert(graph: _Graph, bundle: Bundle, index: int) -> str:
     return renamed(OUTPUT)
 
 
-def _add_summary(graph: _Graph, outputs: list[str], targets: Sequence[Target]) -> None:
+def _add_summary(graph: _Graph, outputs: list[str], bundle: Bundle) -> None:
     """From raw outputs [n_graphs, n_targets] of each expert to `mean` and `sd`."""
     first = graph.constant("summary/axis", np.array([0]))
     rows = [graph.add("Unsqueeze", [name, first], f"{name}_row") for name in outputs]
     stacked = graph.add("Concat", rows, "summary/raw", axis=0)
     double = graph.add("Cast", [stacked], "summary/double", to=_DOUBLE)
-    reported = _add_inverse(graph, double, targets)
+    reported = _add_inverse(graph, double, bundle)
     mean = graph.add("ReduceMean", [reported, first], "summary/mean", keepdims=0)
     graph.add("Cast", [mean], "mean", to=_FLOAT)
     if len(outputs) == 1:
@@ -244,12 +242,18 @@ def _add_summary(graph: _Graph, outputs: list[str], targets: Sequence[Target]) -
     graph.add("Cast", [graph.add("Sqrt", [variance], "summary/sd")], "sd", to=_FLOAT)
 
 
-def _add_inverse(graph: _Graph, raw: str, targets: Sequence[Target]) -> str:
-    """Undo transforms and squash logits, target by target along the last axis."""
+def _add_inverse(graph: _Graph, raw: str, bundle: Bundle) -> str:
+    """Undo transforms, calibrate and squash logits, target by target along the last axis."""
     columns = []
-    for t, target in enumerate(targets):
+    for t, target in enumerate(bundle.manifest.targets):
         index = graph.constant(f"target{t}/index", np.array([t]))
         x = graph.add("Gather", [raw, index], f"target{t}/raw", axis=2)
+        calibration = bundle.calibrations[t]
+        if calibration is not None:
+            slope = graph.constant(f"target{t}/slope", np.array(calibration.slope))
+            intercept = graph.constant(f"target{t}/intercept", np.array(calibration.intercept))
+            x = graph.add("Mul", [x, slope], f"target{t}/sloped")
+            x = graph.add("Add", [x, intercept], f"target{t}/calibrated")
         kind = "sigmoid" if target.kind == "classification" else target.transform
         columns.append(_inverse(graph, x, kind, f"target{t}"))
     return graph.add("Concat", columns, "summary/reported", axis=2)

@@ -1,5 +1,7 @@
 """From raw outputs of the experts to what a user reads."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,18 +10,34 @@ from molscore.data.targets import Target
 Floats = NDArray[np.float64]
 
 
-def to_reported(outputs: NDArray[np.float32], target: Target) -> Floats:
+@dataclass(frozen=True)
+class ClassCalibration:
+    """Makes logits those of honest probabilities: slope * logit + intercept.
+
+    Source: Platt (1999), Probabilistic outputs for support vector machines.
+    """
+
+    slope: float
+    intercept: float
+
+
+def to_reported(
+    outputs: NDArray[np.float32], target: Target, calibration: ClassCalibration | None = None
+) -> Floats:
     """Return raw outputs of one target in the unit of the table, or as probabilities.
 
     Args:
         outputs: float32 of any shape: transformed units, or logits.
         target: whose they are.
+        calibration: of a class; None takes the logits as they are.
 
     Returns:
         float64 of the same shape; what overflows becomes infinite.
     """
     raw = outputs.astype(np.float64)
     if target.kind == "classification":
+        if calibration is not None:
+            raw = raw * calibration.slope + calibration.intercept
         return sigmoid(raw)
     with np.errstate(all="ignore"):
         return target.inverse(raw)

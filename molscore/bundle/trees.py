@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from molscore.bundle.signature import (
+    IR_VERSION,
     OPSET,
     OUTPUT,
     WEIGHTS_LOCATION,
@@ -50,7 +51,6 @@ WEIGHT: Final = "blend/weight"
 NEVER: Final = float(np.finfo(np.float32).max)
 """The threshold of a question that is always answered with no: smaller trees are padded."""
 
-_IR_VERSION: Final = 10
 _FLOAT, _INT64 = 1, 7  # onnx.TensorProto.DataType
 _ANSWERS: Final = 1 << 21
 """Answers to questions held at a time while trees are evaluated; a molecule has thousands."""
@@ -128,7 +128,7 @@ def tree_skeleton(n_targets: int, iterations: int, n_descriptors: int) -> bytes:
         helper.make_graph([], "expert", [], []),
         producer_name="molscore",
         opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=_IR_VERSION,
+        ir_version=IR_VERSION,
     )
     _declare(model, n_targets, n_descriptors)
     _add_trees(model, n_targets, iterations, OUTPUT)

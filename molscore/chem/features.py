@@ -73,3 +73,12 @@ BOND_FEATURES: Final = (
     Feature("ring", _RINGS),  # size of the smallest ring through the bond, 0 without one
     Feature("stereo", ("none", "E", "Z", OTHER)),
 )
+
+
+def position(features: tuple[Feature, ...], name: str) -> int:
+    """Return the column of a feature among the codes."""
+    return next(i for i, feature in enumerate(features) if feature.name == name)
+
+
+ELEMENT: Final = position(ATOM_FEATURES, "element")
+CHARGE: Final = position(ATOM_FEATURES, "charge")

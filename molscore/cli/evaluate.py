@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from molscore.cli import logs, reports
+from molscore.cli.option_texts import OPTION_TEXTS
 from molscore.cli.options import (
     DeviceOption,
     EngineOption,
@@ -23,6 +24,7 @@ from molscore.cli.options import (
 from molscore.cli.progress import progress_bar
 from molscore.data.records import TableOptions
 from molscore.errors import ConfigError
+from molscore.trust.options import TrustOptions
 
 
 @configured(table=TableOptions)
@@ -44,6 +46,12 @@ def evaluate(
     device: DeviceOption = "auto",
     strict: StrictOption = False,
     force: ForceOption = False,
+    interval: Annotated[
+        float,
+        typer.Option(
+            "--interval", metavar="SHARE", help=OPTION_TEXTS[TrustOptions]["interval"].help
+        ),
+    ] = TrustOptions.interval,
     table: TableOptions,
 ) -> int:
     """Compare a model with measured values.
@@ -52,7 +60,7 @@ def evaluate(
     trained on (seen) and the others (unseen): only the latter say how good it is.
     """
     from molscore import api  # noqa: PLC0415 (start-up of --help)
-    from molscore.report.text import learned_units, metric_table  # noqa: PLC0415
+    from molscore.report.text import learned_units, metric_table, trust_lines  # noqa: PLC0415
 
     if output == "-":
         raise ConfigError("--output - would mix rows and metrics on standard output; name a file")
@@ -68,6 +76,7 @@ def evaluate(
             device=device,
             workers=workers,
             force=force,
+            interval=interval,
             progress=progress,
             **dataclasses.asdict(table),
         )
@@ -79,7 +88,7 @@ def evaluate(
             for name, parts in result.metrics.items()
             for part, metrics in parts.items()
         ]
-        lines = metric_table(rows) + learned_units(result.transforms)
+        lines = metric_table(rows) + learned_units(result.transforms) + trust_lines(result)
         typer.echo("\n".join(map(logs.visible, lines)))
         typer.echo(
             f"{result.n_seen} of {result.summary.n_ok} rows hold a structure "

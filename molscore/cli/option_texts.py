@@ -13,6 +13,7 @@ from molscore.nn.config import TREES, ModelConfig
 from molscore.nn.registry import block_names
 from molscore.train.config import CLASSES, FINE_TUNING, TrainConfig
 from molscore.train.student import StudentModel, StudentTraining
+from molscore.trust.options import TrustOptions
 
 
 class OptionText(NamedTuple):
@@ -65,6 +66,15 @@ OPTION_TEXTS: Final[dict[type[Config], dict[str, OptionText]]] = {
         "header": OptionText("Whether the first line names the columns; auto looks at it."),
         "decimal": OptionText("Decimal mark of numbers in FILE; auto looks at them."),
         "sheet": OptionText("Sheet of an xlsx file; the first when not given.", "NAME"),
+    },
+    TrustOptions: {
+        "interval": OptionText(
+            "Share of measured values that the intervals pred_TARGET_lo to pred_TARGET_hi are to "
+            "hold; 0 leaves them out.",
+            "SHARE",
+        ),
+        "domain": OptionText("Say how near a molecule is to the training set."),
+        "neighbours": OptionText("Nearest training structures to show.", "N"),
     },
     ChemPolicy: {
         "salts": OptionText("Use every part of a salt, or the parent (largest part) alone."),

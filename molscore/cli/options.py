@@ -156,7 +156,10 @@ def _option_parameters(part: type[Config]) -> list[inspect.Parameter]:
     hints = typing.get_type_hints(part)
     parameters = []
     for field, text in OPTION_TEXTS[part].items():
-        option = typer.Option("--" + field.replace("_", "-"), help=text.help, metavar=text.metavar)
+        name = field.replace("_", "-")
+        # What is on by default needs a name to turn it off.
+        names = f"--{name}/--no-{name}" if part.default(field) is True else f"--{name}"
+        option = typer.Option(names, help=text.help, metavar=text.metavar)
         parameters.append(_keyword(field, Annotated[hints[field], option], part.default(field)))
     return parameters
 

@@ -20,9 +20,10 @@ from molscore.cli.options import (
 )
 from molscore.cli.progress import progress_bar
 from molscore.data.records import TableOptions
+from molscore.trust.options import TrustOptions
 
 
-@configured(table=TableOptions)
+@configured(table=TableOptions, trust=TrustOptions)
 def predict(
     file: TableArgument,
     *,
@@ -67,12 +68,15 @@ def predict(
         ),
     ] = False,
     table: TableOptions,
+    trust: TrustOptions,
 ) -> int:
     """Predict every row of a table.
 
     One row out for each row in, in the same order: the input columns untouched, then
-    pred_TARGET and pred_TARGET_sd (the spread of the experts), then status and error. A row
-    that cannot be predicted keeps its place, with the reason.
+    pred_TARGET and pred_TARGET_sd (the spread of the experts), then, where the model carries
+    what they take, pred_TARGET_lo and pred_TARGET_hi (the interval), similarity, in_domain and
+    domain_note, then status and error. A row that cannot be predicted keeps its place, with the
+    reason.
 
     A run that is stopped keeps what it has written beside the output, in FILE.partial, and the
     same command with --resume goes on there.
@@ -86,6 +90,7 @@ def predict(
             model,
             output,
             table=table,
+            trust=trust,
             output_format=output_format,
             model_info=model_info,
             engine=engine,

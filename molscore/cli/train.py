@@ -98,6 +98,14 @@ def train(
             help="Do not learn from structures in this table; give it again for several.",
         ),
     ] = None,
+    structures: Annotated[
+        bool,
+        typer.Option(
+            "--structures/--no-structures",
+            help="Let the model carry the structures of FILE, to find the nearest of a molecule; "
+            "else it has hashes of them alone.",
+        ),
+    ] = True,
     schedule: TrainConfig,
     architecture: ModelConfig,
     policy: ChemPolicy,
@@ -142,6 +150,7 @@ def train(
             resume=resume,
             start=start,
             exclude=exclude or [],
+            structures=structures,
             progress=progress,
         )
     reports.close_training(result)

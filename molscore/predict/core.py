@@ -5,8 +5,8 @@ within a chunk by size, and a molecule that makes the engine fail is separated f
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from molscore.chem.graph import featurize_many
 from molscore.chem.packed import PackedGraphs
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles
 from molscore.chem.policy import ChemPolicy
-from molscore.data.targets import Target
 from molscore.errors import MolscoreError
 from molscore.predict.engine import Engine, Outputs
 
@@ -27,6 +26,7 @@ BATCH_SIZE: Final = 16
 ATOMS_PER_MOLECULE: Final = 32
 """A batch ends at this many atoms times the batch size, so that long chains do not add up."""
 
+Cell = str | float | int | None
 RowStatus = Literal["ok", "empty", "invalid_smiles", "unsupported", "malformed", "failed"]
 """`malformed`: the record itself is broken; `failed`: a molecule without a finite prediction."""
 
@@ -42,15 +42,44 @@ class ChunkResult:
             denominator); NaN with a single expert.
         status: one of `RowStatus` per row.
         error: the reason in words, "" for `ok`.
+        lower: float64 [n, n_targets], lower end of the interval, in the unit of the target; NaN
+            where there is none.
+        upper: float64 [n, n_targets], its upper end.
+        extras: further cells per row, see `molscore.trust.judge.Judge`.
     """
 
     values: Floats
     sd: Floats
     status: list[RowStatus]
     error: list[str]
+    lower: Floats
+    upper: Floats
+    extras: list[list[Cell]]
 
     def __len__(self) -> int:
         return len(self.status)
+
+    @classmethod
+    def blank(cls, status: list[RowStatus], error: list[str], n_targets: int) -> Self:
+        """Return a result without any prediction yet."""
+        n = len(status)
+        gaps = (np.full((n, n_targets), np.nan) for _ in range(4))
+        values, sd, lower, upper = gaps
+        return cls(values, sd, status, error, lower, upper, [[] for _ in range(n)])
+
+    @classmethod
+    def concatenate(cls, results: Sequence[Self]) -> Self:
+        """Put results of consecutive rows one behind the other."""
+        columns: dict[str, Any] = {}
+        for name in (field.name for field in fields(cls)):
+            parts = [getattr(result, name) for result in results]
+            arrays = isinstance(parts[0], np.ndarray)
+            columns[name] = np.concatenate(parts) if arrays else [x for part in parts for x in part]
+        return cls(**columns)
+
+    def part(self, part: slice) -> Self:
+        """Return some of the rows."""
+        return type(self)(*(getattr(self, field.name)[part] for field in fields(self)))
 
 
 class Described(NamedTuple):
@@ -74,6 +103,7 @@ class ReadChunk(NamedTuple):
         molecules: row within the chunk, molecule.
         packed: the graphs of `molecules`.
         descriptors: names -> descriptors of `molecules`, filled in when first needed.
+        fingerprints: those of `molecules`, filled in when first needed.
     """
 
     status: list[RowStatus]
@@ -81,6 +111,7 @@ class ReadChunk(NamedTuple):
     molecules: list[tuple[int, Molecule]]
     packed: PackedGraphs
     descriptors: dict[tuple[str, ...], Described]
+    fingerprints: list[NDArray[np.uint8]]
 
 
 def predict_chunk(
@@ -120,20 +151,14 @@ def read_chunk(smiles: Sequence[str], first_row: int, policy: ChemPolicy) -> Rea
         else:
             molecules.append((index, parsed))
     molecules, packed = _featurize(molecules, status, error)
-    return ReadChunk(status, error, molecules, packed, {})
+    return ReadChunk(status, error, molecules, packed, {}, [])
 
 
 def predict_read(
     read: ReadChunk, bundle: Bundle, engine: Engine, *, batch_size: int = BATCH_SIZE
 ) -> ChunkResult:
     """Predict rows that were read under the policy of `bundle`; see `predict_chunk`."""
-    n, n_targets = len(read.status), bundle.manifest.n_targets
-    result = ChunkResult(
-        values=np.full((n, n_targets), np.nan),
-        sd=np.full((n, n_targets), np.nan),
-        status=list(read.status),
-        error=list(read.error),
-    )
+    result = ChunkResult.blank(list(read.status), list(read.error), bundle.manifest.n_targets)
     if read.molecules:
         _predict_molecules(read, bundle, engine, batch_size, result)
     return result
@@ -191,7 +216,7 @@ def _predict_molecules(
     for index, reason in errors.items():  # those went along, with what a gap is filled with
         ran[index] = False
         result.status[rows[index]], result.error[rows[index]] = "failed", reason
-    _report(raw[:, ran], rows[ran], manifest.targets, result)
+    _report(raw[:, ran], rows[ran], bundle, result)
 
 
 def _descriptors(
@@ -268,12 +293,10 @@ def _run(
         yield from _run(engine, packed, descriptors, [part])
 
 
-def _report(
-    outputs: Outputs, rows: NDArray[np.int64], targets: Sequence[Target], result: ChunkResult
-) -> None:
+def _report(outputs: Outputs, rows: NDArray[np.int64], bundle: Bundle, result: ChunkResult) -> None:
     """Turn raw outputs [n_experts, n, n_targets] into what a user reads, in `rows` of a chunk."""
-    for t, target in enumerate(targets):
-        values, sd = combine(to_reported(outputs[:, :, t], target))
+    for t, target in enumerate(bundle.manifest.targets):
+        values, sd = combine(to_reported(outputs[:, :, t], target, bundle.calibrations[t]))
         finite = np.isfinite(values)
         result.values[rows[finite], t] = values[finite]
         result.sd[rows[finite], t] = np.where(np.isfinite(sd), sd, np.nan)[finite]

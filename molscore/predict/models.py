@@ -14,7 +14,11 @@ from molscore.data.targets import Target
 from molscore.errors import ConfigError
 from molscore.predict.core import ChunkResult, ReadChunk, predict_read, read_chunk
 from molscore.predict.engine import Engine, OnnxEngine, open_engine
+from molscore.predict.judging import judge_read
+from molscore.predict.layout import Answer
 from molscore.predict.task import Task
+from molscore.trust.judge import Judge
+from molscore.trust.options import PLAIN, TrustOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,25 +28,55 @@ class Models:
     Attributes:
         bundles: at least one.
         engines: the same models, ready to run.
+        judges: one a model, each says how far that model can be trusted.
         targets: of all models, in their order. A name that several models have is followed by
             the name of the model's file: `logS` of `old.molscore` and `new.molscore` is
             `logS_old` and `logS_new`. Names that one model has stay as they are.
+        trust: what is said beside predictions.
     """
 
     bundles: tuple[Bundle, ...]
     engines: tuple[Engine, ...]
+    judges: tuple[Judge, ...]
     targets: tuple[Target, ...]
+    trust: TrustOptions
 
     @classmethod
-    def open(cls, bundles: Sequence[Bundle], engine: str = "onnx", device: str = "auto") -> Self:
+    def open(
+        cls,
+        bundles: Sequence[Bundle],
+        engine: str = "onnx",
+        device: str = "auto",
+        trust: TrustOptions = PLAIN,
+    ) -> Self:
         """Open an engine for each bundle; see `open_engine`.
+
+        Args:
+            bundles: at least one.
+            engine: `onnx` or `torch`.
+            device: of the torch engine.
+            trust: what to say beside predictions.
 
         Raises:
             ConfigError: when two of them are the same, or cannot be told apart by name.
         """
         targets = name_targets(bundles)
-        return cls(
-            tuple(bundles), tuple(open_engine(one, engine, device) for one in bundles), targets
+        judges = tuple(Judge(one, trust) for one in bundles)
+        engines = tuple(open_engine(one, engine, device) for one in bundles)
+        return cls(tuple(bundles), engines, judges, targets, trust)
+
+    @property
+    def answer(self) -> Answer:
+        """What is said of a row; further columns of several models end with their names."""
+        several = len(self.bundles) > 1
+        return Answer(
+            targets=tuple(target.name for target in self.targets),
+            intervals=tuple(flag for judge in self.judges for flag in judge.intervals),
+            extras=tuple(
+                f"{name}_{stem(bundle)}" if several else name
+                for bundle, judge in zip(self.bundles, self.judges, strict=True)
+                for name in judge.extras
+            ),
         )
 
     @property
@@ -66,11 +100,13 @@ class Models:
         """
         read: dict[ChemPolicy, ReadChunk] = {}
         results = []
-        for bundle, engine in zip(self.bundles, self.engines, strict=True):
+        for bundle, engine, judge in zip(self.bundles, self.engines, self.judges, strict=True):
             policy = bundle.manifest.policy
             if policy not in read:
                 read[policy] = read_chunk(task.smiles, task.first_row, policy)
-            results.append(predict_read(read[policy], bundle, engine, batch_size=batch_size))
+            result = predict_read(read[policy], bundle, engine, batch_size=batch_size)
+            judge_read(read[policy], judge, result)
+            results.append(result)
         return _join(results, [stem(bundle) for bundle in self.bundles])
 
 
@@ -120,6 +156,12 @@ def _join(results: Sequence[ChunkResult], names: Sequence[str]) -> ChunkResult:
         sd=np.concatenate([result.sd for result in results], axis=1),
         status=list(results[0].status),
         error=list(results[0].error),
+        lower=np.concatenate([result.lower for result in results], axis=1),
+        upper=np.concatenate([result.upper for result in results], axis=1),
+        extras=[
+            [cell for row in rows for cell in row]
+            for rows in zip(*(result.extras for result in results), strict=True)
+        ],
     )
     for row in range(len(joined)):
         said = [(result.status[row], result.error[row]) for result in results]

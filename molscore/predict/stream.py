@@ -1,14 +1,11 @@
 """Rows in, rows out: same order, same count, constant memory."""
 
-import math
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
-
-import numpy as np
 
 from molscore.bundle.reader import Bundle
 from molscore.cpus import worker_count
@@ -17,7 +14,7 @@ from molscore.data.writers import TableWriter
 from molscore.errors import ConfigError
 from molscore.predict.chunks import ALL_ROWS, CHUNK_ROWS, RowRange, cut_records
 from molscore.predict.core import BATCH_SIZE, ChunkResult
-from molscore.predict.layout import output_layout
+from molscore.predict.layout import answers, output_layout
 from molscore.predict.models import Models
 from molscore.predict.task import Task
 from molscore.predict.worker import work
@@ -27,9 +24,6 @@ SERIAL_ROWS: Final = 2048
 """Up to this many rows no worker is started: starting one costs about as much."""
 
 MAX_FAILURES: Final = 20
-
-Cell = str | float | int | None
-
 
 Progress = Callable[[int, int | None], None]
 """Told the rows done, and how many there are: an estimate, None where nothing is known."""
@@ -87,8 +81,7 @@ def predict_stream(
 
     Args:
         reader: the table, from its first row or any chunk border on.
-        writer: opened with the columns of `output_layout(reader.columns, targets)`, for the
-            targets of `Models`.
+        writer: opened with the columns of `output_layout(reader.columns, models.answer)`.
         model: one, or several in one pass.
         engine: `onnx` or `torch`, of a `Bundle`; `Models` are open already.
         device: of the torch engine.
@@ -108,7 +101,7 @@ def predict_stream(
         MolscoreError: when a worker dies.
     """
     models = _opened(model, engine, device)
-    layout = output_layout(reader.columns, models.targets)
+    layout = output_layout(reader.columns, models.answer)
     summary = summary or Summary()
     waiting: deque[list[Record]] = deque()
     n_pulled = 0
@@ -128,11 +121,17 @@ def predict_stream(
         for whole in results:
             chunk = waiting.popleft()
             wanted = rows.part(chunk[0].row, len(chunk))
-            records, result = chunk[wanted], _part(whole, wanted)
+            records, result = chunk[wanted], whole.part(wanted)
             for index, record in enumerate(records):
                 if record.problem:
                     result.status[index], result.error[index] = "malformed", record.problem
-            writer.write(_rows(records, layout.kept, result))
+            ours = answers(result, models.answer)
+            writer.write(
+                [
+                    [*(record.fields[i] for i in layout.kept), *cells]
+                    for record, cells in zip(records, ours, strict=True)
+                ]
+            )
             _count(summary, records, reader.smiles_index, result)
             if written is not None:
                 written(records, summary)
@@ -214,29 +213,6 @@ def _read_ahead(tasks: Iterator[Task], n_rows: int) -> list[Task]:
 def _serial(tasks: Iterable[Task], models: Models, batch_size: int) -> Iterator[ChunkResult]:
     for task in tasks:
         yield models.predict(task, batch_size)
-
-
-def _part(result: ChunkResult, part: slice) -> ChunkResult:
-    return ChunkResult(
-        result.values[part], result.sd[part], result.status[part], result.error[part]
-    )
-
-
-def _rows(records: list[Record], kept: list[int], result: ChunkResult) -> list[list[Cell]]:
-    """Return output rows: kept input fields, value and spread per target, status, error."""
-    n, n_targets = result.values.shape
-    pairs = np.stack([result.values, result.sd], axis=2).reshape(n, 2 * n_targets)
-    return [
-        [
-            *(record.fields[i] for i in kept),
-            *(None if math.isnan(value) else value for value in numbers),
-            status,
-            error,
-        ]
-        for record, numbers, status, error in zip(
-            records, pairs.tolist(), result.status, result.error, strict=True
-        )
-    ]
 
 
 def _count(summary: Summary, records: list[Record], smiles_index: int, result: ChunkResult) -> None:

@@ -1,7 +1,8 @@
 """What a worker process does for a prediction: read the models, answer chunks of SMILES."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import fields
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -12,13 +13,17 @@ from molscore.predict.models import Models
 from molscore.predict.task import Task
 from molscore.processes.pool import Work
 from molscore.processes.worker import Message
+from molscore.trust.options import TrustOptions
+
+_FIELDS: Final = tuple(field.name for field in fields(ChunkResult))
 
 
 class Setup(NamedTuple):
-    """Which models, as [path, SHA-256] each, and how to run them."""
+    """Which models, as [path, SHA-256] each, how to run them, and what to say beside."""
 
     models: list[list[str]]
     batch_size: int
+    trust: dict[str, Any]
 
 
 def work(models: Models, batch_size: int) -> Work[Task, ChunkResult]:
@@ -31,7 +36,7 @@ def work(models: Models, batch_size: int) -> Work[Task, ChunkResult]:
     files = [[str(bundle.path), bundle.sha256] for bundle in models.bundles]
     return Work(
         serve=serve,
-        setup=Setup(files, batch_size)._asdict(),
+        setup=Setup(files, batch_size, models.trust.to_dict())._asdict(),
         to_message=Task._asdict,
         from_message=_from_message,
         describe=_describe,
@@ -40,34 +45,29 @@ def work(models: Models, batch_size: int) -> Work[Task, ChunkResult]:
 
 def serve(setup: Message) -> Callable[[Message], Message]:
     """Read the models of a setup; return what predicts a chunk."""
-    files, batch_size = Setup(**setup)
+    files, batch_size, trust = Setup(**setup)
     bundles = []
     for path, sha256 in files:
         bundle = load_bundle(path)
         if bundle.sha256 != sha256:
             raise BundleError(f"{path} was replaced while it was in use")
         bundles.append(bundle)
-    models = Models.open(bundles)
+    models = Models.open(bundles, trust=TrustOptions(**trust))
 
     def predict(message: Message) -> Message:
         result = models.predict(Task(**message), batch_size)
         return {
-            "values": result.values.tolist(),
-            "sd": result.sd.tolist(),
-            "status": result.status,
-            "error": result.error,
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name in _FIELDS
+            for value in [getattr(result, name)]
         }
 
     return predict
 
 
 def _from_message(answer: dict[str, Any]) -> ChunkResult:
-    return ChunkResult(
-        values=np.array(answer["values"], dtype=np.float64),
-        sd=np.array(answer["sd"], dtype=np.float64),
-        status=answer["status"],
-        error=answer["error"],
-    )
+    arrays = {k: np.array(answer[k], dtype=np.float64) for k in ("values", "sd", "lower", "upper")}
+    return ChunkResult(**{**answer, **arrays})
 
 
 def _describe(task: Task) -> str:

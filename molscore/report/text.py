@@ -94,6 +94,7 @@ def cross_validation(metrics: Mapping[str, Any]) -> list[str]:
             lines.append(f"{name}: {_of_others(of_target['others'])}")
         if "against_teacher" in of_target:
             lines.append(f"{name}: {_beside_the_teacher(of_target)}")
+        lines += [f"{name}: {text}" for text in _trust(of_target)]
         if "weight" in of_target:
             metric = next(iter(of_target["mean"]))
             alone = ", ".join(
@@ -102,6 +103,69 @@ def cross_validation(metrics: Mapping[str, Any]) -> list[str]:
             )
             weight = of_target["weight"]["graph"]
             lines.append(f"{name}: {alone}; weight of the network {weight:.2f}")
+    return lines
+
+
+def _trust(of_target: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a cross-validation shows of intervals, domain and probabilities."""
+    interval, domain = of_target.get("interval"), of_target.get("domain")
+    if interval is not None and interval["width"] is not None:
+        narrower = 1 - interval["width"] / interval["constant_width"]
+        yield (
+            f"{_interval_line(interval['level'], interval)}; {abs(narrower):.0%} "
+            f"{'narrower' if narrower >= 0 else 'wider'} than at one width for all"
+        )
+    if domain is not None and domain["rmse_outside"] is not None:
+        yield (
+            f"{domain['outside']:.0%} of the held-out rows are outside the domain: rmse "
+            f"{format_number(domain['rmse_outside'])} there, "
+            f"{format_number(domain['rmse_inside'])} inside"
+        )
+    if "calibration" in of_target:
+        before, after = of_target["calibration"]["before"], of_target["calibration"]["after"]
+        changes = (
+            f"{name.replace('_', ' ')} {format_number(before[name])} -> {format_number(value)}"
+            for name, value in after.items()
+        )
+        yield f"calibrated probabilities: {', '.join(changes)}"
+
+
+def _interval_line(level: float, said: Mapping[str, Any]) -> str:
+    parts = " / ".join(
+        "-" if share is None else f"{share:.1%}" for share in said["coverage_by_difficulty"]
+    )
+    return (
+        f"{level:.0%} intervals hold {said['coverage']:.1%} of the values (easiest to hardest "
+        f"third {parts}), mean width {format_number(said['width'])}"
+    )
+
+
+def trust_lines(result: Any) -> list[str]:
+    """Return what an evaluation shows of intervals, domain and probabilities.
+
+    Args:
+        result: a `molscore.api.evaluation.Evaluation`.
+    """
+    lines = []
+    for name, parts in result.intervals.items():
+        for part, said in parts.items():
+            if said["n"] and said["coverage"] is not None:
+                lines.append(f"{name}, {part}: {_interval_line(result.level, said)}")
+    for name, parts in result.domain.items():
+        figures = [
+            f"{place} the domain {format_number(scores['n'])} rows"
+            + "".join(
+                f", {metric} {format_number(value)}"
+                for metric, value in list(scores.items())[:2]
+                if value is not None
+            )
+            for place, scores in parts.items()
+        ]
+        lines.append(f"{name}, unseen: {'; '.join(figures)}")
+    for name, table in result.reliability.items():
+        if table:
+            lines.append(f"{name}, unseen: probabilities and what became of them")
+            lines += [f"  {line}" for line in metric_table(table)]
     return lines
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from molscore.bundle.reader import Bundle
-from molscore.bundle.structures import STRUCTURES, hash_structures
+from molscore.bundle.structures import KnownStructures
 from molscore.data.targets import LabelledTable, Target
 from molscore.errors import ConfigError
 from molscore.train.assess import OutOfFold, assess
@@ -140,6 +140,7 @@ def run_distillation(
         device=device,
         teacher_sha256=bundle.sha256,
     )
+    known = KnownStructures.from_arrays(bundle.arrays)
     job = Job(
         table=table,
         prepared=prepared,
@@ -153,7 +154,9 @@ def run_distillation(
         log=log,
         progress=progress,
         # A teacher that does not say so was trained on this table at least, whose rows are taken.
-        inherited=bundle.arrays.get(STRUCTURES, hash_structures(())),
+        inherited=known,
+        # What the teacher may not carry, its student may not either.
+        structures=known is None or not any(known.parts),
         origin=origin,
     )
     return carry_out(job)

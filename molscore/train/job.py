@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import molscore
-from molscore.bundle.structures import STRUCTURES, hash_structures, join_structures
+from molscore.bundle.structures import KEY_BYTES, KnownStructures
 from molscore.bundle.writer import save_bundle
 from molscore.chem.features import FEATURIZER_VERSION
 from molscore.cpus import available_cpus
@@ -27,6 +27,7 @@ from molscore.train.provenance import build_manifest
 from molscore.train.result import ExpertResult
 from molscore.train.shares import GRAPH_STEPS, share_out
 from molscore.train.start import Weights
+from molscore.train.trust import Fitted, fit_trust
 
 ProgressCallback = Callable[[int, int | None], None]
 
@@ -78,8 +79,10 @@ class Job:
         resume: go on with the run in `folder`.
         log: told one plain line at a time.
         progress: told (epochs done, epochs in all).
-        inherited: uint64, hashes of the structures that the model to start from, or to learn
-            from, was trained on; the new one has learned of them too.
+        inherited: the structures that the model to start from, or to learn from, was trained
+            on; the new one has learned of them too.
+        structures: whether the bundle may carry the structures of the table; else there are
+            hashes with a key alone.
         start: weights each expert starts from, taken in turn; none for a start from scratch.
         known: bool [n], the rows whose structures the model to start from was trained on.
         origin: other models and tables that had a part in this one, for its manifest.
@@ -96,7 +99,8 @@ class Job:
     resume: bool
     log: RunLog
     progress: ProgressCallback | None
-    inherited: NDArray[np.uint64]
+    inherited: KnownStructures | None
+    structures: bool = True
     start: Sequence[Weights] = ()
     known: NDArray[np.bool_] | None = None
     origin: Mapping[str, Any] = field(default_factory=dict)
@@ -124,11 +128,13 @@ def carry_out(job: Job) -> TrainResult:
         _train_waiting(job, [e for e in range(config.n_experts) if e not in done])
         experts = [folder.read_expert(e) for e in range(config.n_experts)]
         joined = job.join(config, prepared, [result for result, _ in experts])
-        metrics = _write_assessment(job, joined)
+        fitted = fit_trust(prepared, job.table.targets, joined.oof, structures=job.structures)
+        metrics = _write_assessment(job, joined, fitted)
         # The last experts are those that ship: the trees of a blend, which take all descriptors
         # where its networks take the same ones or none; and the student made of all experts.
-        structures = join_structures(hash_structures(prepared.keys), job.inherited)
-        arrays: dict[str, Any] = {STRUCTURES: structures}
+        secret = b"" if job.structures else bytes.fromhex(config.data_sha256)[:KEY_BYTES]
+        known = KnownStructures.of(prepared.keys, secret).joined(job.inherited)
+        arrays: dict[str, Any] = {**known.to_arrays(), **fitted.arrays}
         for i, (_, scaler) in enumerate(experts[-len(joined.experts) :]):
             if scaler is not None:
                 arrays |= {f"descriptors/{i}/{k}": v for k, v in scaler.to_arrays().items()}
@@ -232,11 +238,13 @@ def _train_waiting(job: Job, waiting: Sequence[int]) -> None:
     )
 
 
-def _write_assessment(job: Job, joined: Joined) -> dict[str, Any]:
+def _write_assessment(job: Job, joined: Joined, fitted: Fitted) -> dict[str, Any]:
     folder, data, targets = job.folder, job.prepared.data, job.table.targets
     if not (data.folds >= 0).any():
         return {}
     metrics = joined.metrics(data, targets, job.known)
+    for name, figures in fitted.figures.items():
+        metrics[name] |= figures
     folder.write_text("oof.csv", oof_csv(data, targets, joined.oof))
     folder.write_text("metrics.csv", metrics_csv(metrics))
     folder.write_json("metrics.json", metrics)

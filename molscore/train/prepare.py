@@ -8,7 +8,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from molscore.chem.atom_kinds import AtomKind, atom_kinds
 from molscore.chem.describing import describe_many
+from molscore.chem.fingerprints import fingerprint_many
 from molscore.chem.graph import featurize_many
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles, scaffold, structure_key
 from molscore.chem.policy import ChemPolicy
@@ -34,6 +36,9 @@ class Prepared:
     Attributes:
         data: what the experts train on.
         keys: structure key of each used row, in the order of `data`.
+        smiles: of each used row, as given.
+        fingerprints: uint8 [n, n_bytes], of each used row.
+        atoms: the kinds of atoms in all of them.
         failures: rows whose SMILES could not be used.
         n_unlabelled: rows left out because no target had a value.
         warnings: what the user should know; also stored in the bundle.
@@ -42,6 +47,9 @@ class Prepared:
 
     data: TrainingData
     keys: tuple[str, ...]
+    smiles: tuple[str, ...]
+    fingerprints: NDArray[np.uint8]
+    atoms: frozenset[AtomKind]
     failures: tuple[ParseFailure, ...]
     n_unlabelled: int
     warnings: tuple[str, ...]
@@ -115,6 +123,9 @@ def prepare(
     return Prepared(
         data=data,
         keys=keys,
+        smiles=tuple(m.smiles.split(None, 1)[0] for m in used),
+        fingerprints=fingerprint_many(used),
+        atoms=atom_kinds(used),
         failures=tuple(failures),
         n_unlabelled=counts["rows_without_label"],
         warnings=tuple(warnings),

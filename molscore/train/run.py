@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from molscore.bundle.structures import hash_structures, seen
 from molscore.chem.policy import ChemPolicy
 from molscore.data.targets import LabelledTable
 from molscore.errors import ConfigError
@@ -43,6 +42,7 @@ def run_training(
     resume: bool = False,
     start: Start | None = None,
     exclude: Sequence[Listing] = (),
+    structures: bool = True,
     log: Log = lambda text: None,
     progress: ProgressCallback | None = None,
 ) -> TrainResult:
@@ -63,6 +63,7 @@ def run_training(
         resume: go on with the run in `run_dir`.
         start: the model the experts start from; its architecture and standardisation hold.
         exclude: tables whose structures are left out.
+        structures: whether the bundle may carry the structures of the table.
         log: told one plain line at a time.
         progress: told (epochs done, epochs in all), over all experts; the trees of a target
             count as one.
@@ -97,7 +98,7 @@ def run_training(
     )
     train = dataclasses.replace(train, folds=prepared.counts["folds"])
     say_what_is_used(table, prepared, log, excluding=bool(exclude))
-    known = None if start is None else seen(prepared.keys, start.structures)
+    known = None if start is None else start.structures.seen(prepared.keys)
     if start is not None and known is not None:
         log(describe_start(start, known))
     config = run_config(
@@ -121,9 +122,10 @@ def run_training(
         resume=resume,
         log=log,
         progress=progress,
+        structures=structures,
         start=() if start is None else start.experts,
         known=known,
-        inherited=hash_structures(()) if start is None else start.structures,
+        inherited=None if start is None else start.structures,
         origin=_origin(start, known, exclude),
     )
     return carry_out(job)

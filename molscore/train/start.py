@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from molscore.bundle.reader import load_bundle
-from molscore.bundle.structures import STRUCTURES
+from molscore.bundle.structures import KnownStructures
 from molscore.chem.policy import ChemPolicy
 from molscore.config import Config
 from molscore.data.foreign import clip
@@ -40,7 +40,7 @@ class Start:
         model: its architecture.
         policy: its standardisation of molecules.
         experts: the weights below the head of each of its experts.
-        structures: uint64, hashes of the structures it was trained on, those of the model it
+        structures: hashes of the structures it was trained on, those of the model it
             started from itself among them.
     """
 
@@ -49,7 +49,7 @@ class Start:
     model: ModelConfig
     policy: ChemPolicy
     experts: tuple[Weights, ...]
-    structures: NDArray[np.uint64]
+    structures: KnownStructures
 
     def settle(self, model: ModelConfig, policy: ChemPolicy) -> tuple[ModelConfig, ChemPolicy]:
         """Return architecture and standardisation of a model that starts from this one.
@@ -86,7 +86,8 @@ def read_start(path: str | Path) -> Start:
     manifest = bundle.manifest
     if "graph" not in manifest.model.kinds:
         raise ConfigError(f"{path}: a model of trees alone has no network to start from")
-    if STRUCTURES not in bundle.arrays:
+    structures = KnownStructures.from_arrays(bundle.arrays)
+    if structures is None:
         raise BundleError(
             f"{bundle.where} does not say which structures it was trained on, so no model that "
             "starts from it could be judged; train it again"
@@ -105,5 +106,5 @@ def read_start(path: str | Path) -> Start:
         model=manifest.model,
         policy=manifest.policy,
         experts=experts,
-        structures=bundle.arrays[STRUCTURES],
+        structures=structures,
     )

@@ -22,12 +22,13 @@ LEVELS = {
     "score": 5,
     "nn": 6,
     "bundle": 7,
-    "train": 8,
-    "predict": 8,
-    "report": 9,
-    "api": 10,
-    "cli": 11,
-    "__main__": 12,
+    "trust": 8,
+    "train": 9,
+    "predict": 9,
+    "report": 10,
+    "api": 11,
+    "cli": 12,
+    "__main__": 13,
 }
 # Libraries that only these parts may import at all, wherever the statement stands.
 OWNERS = {

@@ -1,0 +1,53 @@
+"""What is said beside the predictions of a chunk, whatever is among its molecules."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from molscore.chem.fingerprints import fingerprint_many
+from molscore.predict.core import ChunkResult, ReadChunk
+from molscore.trust.judge import Judge
+
+
+def judge_read(read: ReadChunk, judge: Judge, result: ChunkResult) -> None:
+    """Fill in intervals and further cells of the rows that have a molecule.
+
+    Args:
+        read: the molecules.
+        judge: of the model that predicted them.
+        result: its predictions.
+    """
+    blank = [None] * len(judge.extras)
+    result.extras[:] = [list(blank) for _ in result.extras]
+    if not read.molecules or not (judge.extras or any(judge.intervals)):
+        return
+    _judge(read, judge, result, np.arange(len(read.molecules)))
+
+
+def _judge(read: ReadChunk, judge: Judge, result: ChunkResult, part: NDArray[np.int64]) -> None:
+    """Judge some of the molecules at once; where that fails, one by one, and leave out culprits."""
+    whole = len(part) == len(read.molecules)
+    chosen = read.molecules if whole else [read.molecules[i] for i in part]
+    rows = np.array([row for row, _ in chosen])
+    molecules = [molecule for _, molecule in chosen]
+    try:
+        verdict = judge.judge(
+            molecules,
+            read.packed if whole else read.packed.take(part),
+            _fingerprints(read)[part] if judge.takes_fingerprints else None,
+            result.values[rows],
+        )
+    except Exception:  # noqa: BLE001 (one odd molecule must not stop the table)
+        if len(part) > 1:
+            for i in part:
+                _judge(read, judge, result, np.array([i]))
+        return
+    result.lower[rows], result.upper[rows] = verdict.lower, verdict.upper
+    for row, cells in zip(rows, verdict.extras, strict=True):
+        result.extras[row] = cells
+
+
+def _fingerprints(read: ReadChunk) -> NDArray[np.uint8]:
+    """Return the fingerprints of the molecules; several models share them."""
+    if not read.fingerprints:
+        read.fingerprints.append(fingerprint_many([molecule for _, molecule in read.molecules]))
+    return read.fingerprints[0]

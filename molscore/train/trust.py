@@ -1,0 +1,338 @@
+"""What a model can say about its own errors, learned from its cross-validation.
+
+Everything comes from held-out predictions: an expert's residual on a row it never saw, the row's
+neighbours among the structures of other folds, and a scale fitted without the row's fold. The
+interval of a new molecule is the prediction plus and minus a quantile of the scaled residuals
+times its own scale. See `molscore.stats.conformal` for sources.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from molscore.bundle.reader import CALIBRATION_PREFIX
+from molscore.bundle.similarity_graph import SimilaritySearch
+from molscore.bundle.summary import ClassCalibration, sigmoid
+from molscore.bundle.tensors import Arrays
+from molscore.data.targets import Target
+from molscore.stats.conformal import cross_widths, describe_intervals
+from molscore.stats.difficulty import Difficulty, climbed
+from molscore.stats.reliability import probability_scores
+from molscore.train.assess import OutOfFold, average
+from molscore.train.prepare import Prepared
+from molscore.trust.features import (
+    N_NEIGHBOURS,
+    Neighbours,
+    difficulty_features,
+    shape_features,
+)
+from molscore.trust.judge import neighbours_of
+from molscore.trust.stored import Interval, Structures, Trust
+
+LEVEL: Final = 0.9
+"""The share that the figures of a training run are about."""
+
+OUTSIDE: Final = 0.1
+"""Share of the held-out rows that are farther from the structures of other folds than the threshold
+of the domain."""
+
+MAX_STRUCTURES: Final = 50_000
+"""Structures a model carries; of more, a sample. A search takes a time in proportion."""
+
+MIN_ROWS: Final = 30
+"""Rows from which the scale of residuals depends on anything."""
+
+KNOTS: Final = 4
+RIDGE: Final = 10.0
+"""Of the scale: knots of a feature, and weight of the penalty on what a step adds, which falls with
+the root of the number of rows."""
+
+_TAIL: Final = 0.02
+_LEAST: Final = 1e-3
+_LARGEST_LOGIT: Final = 30.0
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a bundle is given beside its experts.
+
+    Attributes:
+        arrays: under `trust/` and `calibration/`.
+        figures: target name -> what the cross-validation shows of it, for the metrics.
+    """
+
+    arrays: Arrays
+    figures: Mapping[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class _Around:
+    """Each structure's nearest among those of other folds.
+
+    Attributes:
+        structures: all, with their values and errors.
+        of_row: int64 [n], the structure of each row.
+        similarity: float64 [n_structures, k]; NaN where a structure was not looked up.
+        index: int64 [n_structures, k].
+    """
+
+    structures: Structures
+    of_row: Ints
+    similarity: Floats
+    index: Ints
+
+    def nearest(self) -> Floats:
+        """Return the similarity of each row to the nearest structure [n]."""
+        return np.asarray(self.similarity[self.of_row, 0])
+
+    def neighbours(self, target: int) -> Neighbours:
+        """Return those of each row."""
+        similarity, index = self.similarity[self.of_row], self.index[self.of_row]
+        return neighbours_of(self.structures, similarity, index, target)
+
+
+def fit_trust(
+    prepared: Prepared, targets: Sequence[Target], oof: OutOfFold, *, structures: bool
+) -> Fitted:
+    """Learn what to say beside predictions.
+
+    Args:
+        prepared: what was trained on.
+        targets: what is predicted.
+        oof: held-out predictions.
+        structures: whether the bundle may carry structures.
+    """
+    n = len(prepared.keys)  # behind them, students have molecules without measured values
+    folds = prepared.data.folds[:n]
+    values = prepared.data.values[:n]
+    predicted = average(targets, oof)[:n]
+    around = _look_around(prepared, values, predicted, folds) if structures else None
+    shape = shape_features(prepared.data.graphs)[:n]
+    intervals: list[Interval | None] = []
+    arrays: Arrays = {}
+    figures: dict[str, dict[str, Any]] = {}
+    for t, target in enumerate(targets):
+        y, p = values[:, t], predicted[:, t]
+        there = np.isfinite(y) & np.isfinite(p) & (folds >= 0)
+        interval: Interval | None = None
+        said: dict[str, Any] = {}
+        if target.kind == "classification":
+            calibration, said = _calibrate(y[there], p[there], folds[there])
+            if calibration is not None:
+                arrays[f"{CALIBRATION_PREFIX}{t}"] = np.array(
+                    [calibration.slope, calibration.intercept]
+                )
+        elif there.any():
+            neighbours = None if around is None else around.neighbours(t)
+            interval, said = _fit_interval(y, p, shape, neighbours, folds, there)
+            if around is not None:
+                said["domain"] = _describe_domain(around.nearest(), y - p, folds, there)
+        intervals.append(interval)
+        figures[target.name] = said
+    trust = Trust(
+        prepared.atoms, None if around is None else _sample(around.structures), tuple(intervals)
+    )
+    return Fitted(arrays | trust.to_arrays(), figures)
+
+
+def _look_around(
+    prepared: Prepared, values: Floats, predicted: Floats, folds: Ints
+) -> _Around | None:
+    """Find the neighbours of every structure; None where there are too few."""
+    keys = np.array(prepared.keys)
+    _, first, of_row = np.unique(keys, return_index=True, return_inverse=True)
+    # In the order of the table, so that a stored list reads like it.
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    first, of_row = first[order], place[of_row]
+    fingerprints = prepared.fingerprints[first]
+    fold_of = folds[first]
+    similarity, index = _neighbours_elsewhere(fingerprints, fold_of)
+    if not similarity.shape[1]:
+        return None
+    nearest = similarity[:, 0]
+    threshold = float(np.quantile(nearest[np.isfinite(nearest)], OUTSIDE))
+    n = len(first)
+    stored = Structures(
+        fingerprints=fingerprints,
+        values=_mean_of_groups(values, of_row, n),
+        errors=_mean_of_groups(np.abs(values - predicted), of_row, n),
+        smiles=tuple(prepared.smiles[i] for i in first),
+        threshold=threshold,
+    )
+    return _Around(stored, of_row, similarity, index)
+
+
+def _neighbours_elsewhere(fingerprints: NDArray[np.uint8], folds: Ints) -> tuple[Floats, Ints]:
+    """Return similarity and number [n, k] of the nearest structures that are in other folds.
+
+    Without folds, of the nearest others. NaN for structures that are never held out.
+    """
+    n = len(folds)
+    if (folds < 0).all():
+        k = min(N_NEIGHBOURS, n - 1)
+        similarity, index = SimilaritySearch(fingerprints, k + 1).nearest(fingerprints)
+        # It is its own nearest, or one of equal ones is.
+        own = np.where(index == np.arange(n)[:, None], 1, 0)
+        own[own.sum(axis=1) == 0, -1] = 1
+        others = own == 0
+        return similarity[others].reshape(n, k), index[others].reshape(n, k)
+    parts = [fold for fold in np.unique(folds) if fold >= 0]
+    k = min(N_NEIGHBOURS, *(int((folds != fold).sum()) for fold in parts))
+    similarity, index = np.full((n, k), np.nan), np.zeros((n, k), dtype=np.int64)
+    for fold in parts if k else []:
+        inside, elsewhere = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        near, which = SimilaritySearch(fingerprints[elsewhere], k).nearest(fingerprints[inside])
+        similarity[inside], index[inside] = near, elsewhere[which]
+    return similarity, index
+
+
+def _mean_of_groups(values: Floats, group: Ints, n: int) -> NDArray[np.float32]:
+    """Return the mean of the values there are, float32 [n, n_targets]; NaN for none."""
+    total, count = np.zeros((n, values.shape[1])), np.zeros((n, values.shape[1]))
+    there = np.isfinite(values)
+    np.add.at(total, group, np.where(there, values, 0.0))
+    np.add.at(count, group, there)
+    with np.errstate(invalid="ignore"):
+        return (total / count).astype(np.float32)
+
+
+def _sample(structures: Structures) -> Structures:
+    """Return at most `MAX_STRUCTURES`, in their order."""
+    n = len(structures.smiles)
+    if n <= MAX_STRUCTURES:
+        return structures
+    chosen = np.sort(np.random.default_rng(0).choice(n, MAX_STRUCTURES, replace=False))
+    return Structures(
+        structures.fingerprints[chosen],
+        structures.values[chosen],
+        structures.errors[chosen],
+        tuple(structures.smiles[i] for i in chosen),
+        structures.threshold,
+    )
+
+
+def _fit_interval(
+    y: Floats,
+    p: Floats,
+    shape: Floats,
+    neighbours: Neighbours | None,
+    folds: Ints,
+    there: NDArray[np.bool_],
+) -> tuple[Interval, dict[str, Any]]:
+    """Return the intervals of a target, and what its cross-validation shows of them."""
+    residuals, folds = (y - p)[there], folds[there]
+    size = np.abs(residuals)
+    usual = float(size.mean())
+    around = None if neighbours is None else Neighbours(*(a[there] for a in neighbours))
+    features = difficulty_features(p[there], shape[there], around, usual)
+    scale = np.empty_like(size)
+    for fold in np.unique(folds):
+        held_out = folds == fold
+        fitted = fit_difficulty(features[~held_out], size[~held_out], usual)
+        scale[held_out] = fitted.scale(features[held_out])
+    scores = size / scale
+    interval = Interval(fit_difficulty(features, size, usual), usual, np.sort(scores))
+    widths = cross_widths(scores, scale, folds, LEVEL)
+    even = cross_widths(size, np.ones_like(size), folds, LEVEL)
+    said = {"level": LEVEL, **describe_intervals(residuals, widths, scale)}
+    said["constant_width"] = describe_intervals(residuals, even, scale)["width"]
+    return interval, {"interval": said}
+
+
+def fit_difficulty(features: Floats, size: Floats, usual: float) -> Difficulty:
+    """Fit the scale of residuals: a gamma regression with a logarithmic link and a ridge.
+
+    Args:
+        features: float64 [n, n_features].
+        size: float64 [n], of the residuals.
+        usual: their mean; what is taken where n is too small to tell more.
+    """
+    least = max(_LEAST * usual, np.finfo(np.float64).tiny)
+    steps = [
+        (j, start, end)
+        for j, column in enumerate(features.T if len(size) >= MIN_ROWS else ())
+        for start, end in _steps(column)
+    ]
+    if not steps or not size.any():
+        nothing = np.empty(0)
+        return Difficulty(
+            float(np.log(max(usual, least))), nothing.astype(np.int64), nothing, nothing, nothing
+        )
+    from sklearn.linear_model import GammaRegressor  # noqa: PLC0415 (start-up)
+
+    feature = np.array([j for j, _, _ in steps])
+    start, end = np.array([(a, b) for _, a, b in steps]).T
+    fitted = GammaRegressor(alpha=RIDGE / len(size) ** 0.5, max_iter=10_000, tol=1e-6).fit(
+        climbed(features, feature, start, end), np.maximum(size, least)
+    )
+    return Difficulty(float(fitted.intercept_), feature, start, end, fitted.coef_)
+
+
+def _steps(column: Floats) -> list[tuple[float, float]]:
+    """Return the intervals between the knots of a feature; none for a constant."""
+    knots = np.unique(np.quantile(column, np.linspace(_TAIL, 1 - _TAIL, KNOTS)))
+    return list(zip(knots[:-1].tolist(), knots[1:].tolist(), strict=True))
+
+
+def _describe_domain(
+    nearest: Floats, residuals: Floats, folds: Ints, there: NDArray[np.bool_]
+) -> dict[str, Any]:
+    """Return the errors within and without the domain, its threshold set by the other folds."""
+    nearest, residuals, folds = nearest[there], residuals[there], folds[there]
+    outside = np.zeros(len(folds), dtype=np.bool_)
+    for fold in np.unique(folds):
+        held_out = folds == fold
+        others = nearest[~held_out]
+        if len(others):
+            outside[held_out] = nearest[held_out] < np.quantile(others, OUTSIDE)
+    return {
+        "outside": float(outside.mean()),
+        "rmse_inside": _rms(residuals[~outside]),
+        "rmse_outside": _rms(residuals[outside]),
+    }
+
+
+def _rms(values: Floats) -> float | None:
+    return float(np.sqrt(np.mean(values**2))) if len(values) else None
+
+
+def _calibrate(y: Floats, p: Floats, folds: Ints) -> tuple[ClassCalibration | None, dict[str, Any]]:
+    """Fit the calibration of a class, and judge it fold by fold with fits on the others."""
+    with np.errstate(divide="ignore"):
+        logits = np.clip(np.log(p) - np.log1p(-p), -_LARGEST_LOGIT, _LARGEST_LOGIT)
+    ships = _fit_platt(logits, y)
+    if ships is None:
+        return None, {}
+    honest = p.copy()
+    for fold in np.unique(folds):
+        held_out = folds == fold
+        fitted = _fit_platt(logits[~held_out], y[~held_out])
+        if fitted is not None:
+            honest[held_out] = sigmoid(logits[held_out] * fitted.slope + fitted.intercept)
+    said = {
+        "slope": ships.slope,
+        "intercept": ships.intercept,
+        "before": probability_scores(y, p),
+        "after": probability_scores(y, honest),
+    }
+    return ships, {"calibration": said}
+
+
+def _fit_platt(logits: Floats, y: Floats) -> ClassCalibration | None:
+    """Fit slope and intercept; None where there is one class, or the logits say nothing."""
+    if len(y) < MIN_ROWS or len(np.unique(y)) < 2:
+        return None
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 (start-up)
+
+    # Weakly regularised: a perfect separation has no finite fit.
+    fitted = LogisticRegression(C=100.0, max_iter=1000).fit(logits[:, None], y)
+    slope, intercept = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
+    return ClassCalibration(slope, intercept) if slope > 0 else None
