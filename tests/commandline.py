@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import handmade_bundle
 import numpy as np
 
-from molscore.bundle.structures import hash_structures
+from molscore.bundle.structures import KnownStructures
 from molscore.chem.parse import Molecule, parse_smiles, structure_key
 from molscore.chem.policy import ChemPolicy
 from molscore.data.targets import Target
@@ -64,7 +64,8 @@ def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
 
 def structure_hashes(smiles: tuple[str, ...]) -> np.ndarray:
     molecules = [parse_smiles(s, ChemPolicy()) for s in smiles]
-    return hash_structures(structure_key(m) for m in molecules if isinstance(m, Molecule))
+    keys = (structure_key(m) for m in molecules if isinstance(m, Molecule))
+    return KnownStructures.of(keys).parts[b""]
 
 
 def write_model(path: Path) -> Path:

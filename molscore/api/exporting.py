@@ -58,7 +58,10 @@ def export(
                 }
                 said = ", ".join(f"{name} by at most {x:.2g}" for name, x in changes.items())
                 LOGGER.info(
-                    "half precision changes the means of %d molecules: %s", len(PROBES), said
+                    "half precision changes the means of %d built-in molecules: %s; others may "
+                    "change more",
+                    len(PROBES),
+                    said,
                 )
             feeding = describe_feeding(bundle, graph) | {"weights": about}
             text = json.dumps(feeding, indent=1, allow_nan=False, ensure_ascii=False) + "\n"

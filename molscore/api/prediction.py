@@ -51,7 +51,8 @@ def predict_table(
 ) -> Summary:
     """Predict the rows of a table; they are neither lost, added nor moved.
 
-    A row's prediction is the same bytes whichever part of the table is asked for.
+    A row's prediction is the same bytes whichever part of the table is asked for, on one type of
+    processor.
 
     Args:
         source: a table, or "-" for stdin.
@@ -202,4 +203,4 @@ def _log_layout(layout: OutputLayout) -> None:
     if layout.replaced:
         LOGGER.info("columns of an earlier prediction are replaced: %s", ", ".join(layout.replaced))
     for ours, used in layout.renamed.items():
-        LOGGER.info("the table has a column %r already; ours is called %r", ours, used)
+        LOGGER.info("there is a column %r already; ours is called %r", ours, used)

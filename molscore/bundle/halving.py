@@ -15,6 +15,9 @@ from molscore.errors import ConfigError, ExportError
 MIN_WEIGHTS: Final = 64
 """A tensor of fewer numbers stays as it is: it weighs nothing."""
 
+UNTOUCHED: Final = ("head.scale", "head.shift")
+"""Ends of the names of tensors that are in the units of the targets, which may be of any size."""
+
 PROBES: Final = (
     *("O", "CCO", "CC(=O)O", "c1ccccc1", "Clc1ccc(Cl)cc1", "CCCCCCCCCCCC", "C1CCCCC1=O"),
     *("CC(=O)Oc1ccccc1C(=O)O", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "CC(C)Cc1ccc(cc1)C(C)C(=O)O"),
@@ -34,7 +37,7 @@ def halve(bundle: Bundle, raw: bytes) -> tuple[bytes, dict[str, float]]:
 
     Raises:
         ConfigError: for a model with trees: a threshold that is rounded sends molecules elsewhere.
-        ExportError: when a weight is beyond the range of half precision.
+        ExportError: when a weight is beyond the range of half precision, or a prediction is lost.
     """
     from onnx import ModelProto, TensorProto  # noqa: PLC0415
     from onnx.helper import make_node  # noqa: PLC0415
@@ -47,8 +50,11 @@ def halve(bundle: Bundle, raw: bytes) -> tuple[bytes, dict[str, float]]:
     for tensor in model.graph.initializer:
         if tensor.data_type != TensorProto.FLOAT or np.prod(tensor.dims) < MIN_WEIGHTS:
             continue
+        if tensor.name.endswith(UNTOUCHED):
+            continue
         name, values = tensor.name, to_array(tensor)
-        if np.abs(values).max() > np.finfo(np.float16).max:
+        largest = np.abs(values).max()
+        if largest > np.finfo(np.float16).max or 0 < largest < np.finfo(np.float16).tiny:
             raise ExportError(f"--half: a weight of {name} is beyond the range of half precision")
         tensor.CopyFrom(from_array(values.astype(np.float16), f"{name}/half"))
         cast = make_node("Cast", [tensor.name], [name], f"{name}/wide", to=TensorProto.FLOAT)
@@ -59,7 +65,11 @@ def halve(bundle: Bundle, raw: bytes) -> tuple[bytes, dict[str, float]]:
     halved = bytes(model.SerializeToString(deterministic=True))
     inputs = build_inputs(bundle, PROBES)
     whole, half = (open_standalone(graph)(inputs)["mean"] for graph in (raw, halved))
-    usable = np.isfinite(whole) & np.isfinite(half)
+    usable = np.isfinite(whole)
+    if not np.isfinite(half[usable]).all():
+        raise ExportError(
+            "--half: the halved graph gives no finite number where the whole one does"
+        )
     change = np.abs(whole - half, where=usable, out=np.zeros_like(whole)).max(axis=0)
     names = [target.name for target in bundle.manifest.targets]
     return halved, dict(zip(names, change.tolist(), strict=True))

@@ -12,7 +12,7 @@ from molscore.chem.molecule import Molecule
 from molscore.chem.parse import parse_smiles
 from molscore.chem.policy import ChemPolicy
 from molscore.cpus import worker_count
-from molscore.errors import MolscoreError
+from molscore.errors import InputError, MolscoreError
 from molscore.processes.pool import Work, WorkerPool
 from molscore.processes.worker import Message
 
@@ -55,7 +55,7 @@ def describe_stream(
     """
     n_workers = worker_count(workers)
     blocks = iter(blocks)
-    yield from map(compute_descriptors, islice(blocks, 1))
+    yield from map(_compute, islice(blocks, 1))
     if n_workers > 1:
         ahead: list[Block] = []
         n = 0
@@ -68,7 +68,7 @@ def describe_stream(
                     yield from pool.run(chain(ahead, blocks))
                 return
         blocks = iter(ahead)
-    yield from map(compute_descriptors, blocks)
+    yield from map(_compute, blocks)
 
 
 def serve(setup: Message) -> Callable[[Message], Message]:
@@ -82,13 +82,35 @@ def serve(setup: Message) -> Callable[[Message], Message]:
             if not isinstance(molecule, Molecule):  # it was parsed before: say no wrong row
                 raise MolscoreError(f"{smiles!r} was a molecule and is none: {molecule.reason}")
             molecules.append(molecule)
-        return {"values": compute_descriptors(molecules).tolist()}
+        return {"values": _compute(molecules, message["rows"]).tolist()}
 
     return describe
 
 
+def _compute(block: Block, rows: Sequence[int] | None = None) -> NDArray[np.float64]:
+    """Compute the descriptors of a block, and name the molecule of which RDKit can compute none."""
+    try:
+        return compute_descriptors(block)
+    except MolscoreError:
+        raise
+    except Exception as error:  # noqa: BLE001 (RDKit's share no base)
+        for i, molecule in enumerate(block):
+            try:
+                compute_descriptors([molecule])
+            except Exception as problem:  # noqa: BLE001
+                row = molecule.row if rows is None else rows[i]
+                raise InputError(
+                    f"row {row + 1}: the descriptors of {molecule.smiles.strip()[:200]!r} cannot "
+                    f"be computed ({type(problem).__name__}: {problem}); leave the row out"
+                ) from None
+        raise MolscoreError(f"descriptors failed: {type(error).__name__}: {error}") from None
+
+
 def _to_message(block: Block) -> Message:
-    return {"smiles": [molecule.smiles for molecule in block]}
+    return {
+        "smiles": [molecule.smiles for molecule in block],
+        "rows": [molecule.row for molecule in block],
+    }
 
 
 def _from_message(answer: Message) -> NDArray[np.float64]:

@@ -25,8 +25,9 @@ _CAREFULLY: Final = (
 def partial_path(path: Path) -> Path:
     """Return where the output that will be `path` is written."""
     name = path.name
-    if len(name.encode()) > _LONGEST_NAME:  # as long as the file system takes
-        name = f"{name[:40]}.{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    raw = os.fsencode(name)
+    if len(raw) > _LONGEST_NAME:  # as long as the file system takes
+        name = f"{name[:40]}.{hashlib.sha256(raw).hexdigest()[:8]}"
     return path.with_name(f"{name}.partial")
 
 

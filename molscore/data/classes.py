@@ -72,7 +72,13 @@ def require_classes(cells: Iterable[str], decimal: Decimal = ".") -> tuple[str, 
     words = {text for text in found if isinstance(parse_number(text, decimal), str)}
     if classes is None and len(pairs := _pairs(words)) == 1:
         return pairs.pop()
-    if classes is None and any(parse_number(text, decimal) in {0.0, 1.0} for text in found):
+    numbers = {n for text in found if not isinstance(n := parse_number(text, decimal), str)}
+    # Beside 0 and 1 another number is a slip, in the place of one of them it is another code.
+    if (
+        classes is None
+        and numbers & {0.0, 1.0}
+        and (numbers <= {0.0, 1.0} or {0.0, 1.0} <= numbers)
+    ):
         return ("0", "1")
     if classes is not None or not found:
         return classes or ("0", "1")

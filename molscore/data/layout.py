@@ -1,6 +1,7 @@
 """How the columns of a text table are parted, found from its first lines."""
 
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,12 @@ _SEPARATORS: Final = (",", ";", "\t", "|")
 _SAMPLE_RECORDS: Final = 200
 
 
+def declared_separator(line: str) -> str | None:
+    """Return the separator that Excel's own first line, such as `sep=;`, declares."""
+    found = re.fullmatch(r"sep=(.)", line.rstrip("\r\n"), re.IGNORECASE)
+    return found[1] if found else None
+
+
 @dataclass(frozen=True)
 class Layout:
     """A way to read lines as records.
@@ -38,6 +45,8 @@ class Layout:
     def read(self, stream: io.TextIOBase, name: str) -> Iterator[RawRecord]:
         """Read all records of a stream, blank lines around them dropped."""
         feed = LineFeed(stream, name)
+        if declared_separator(first := feed.next() or "") is None and first:
+            feed.put_back([first])
         if self.kind == "smi":
             records = read_smiles_lines(feed)
         elif self.kind == "blanks":
@@ -71,7 +80,8 @@ def choose_layout(head: str, options: TableOptions, extension: str) -> Layout:
         options: what the user has set.
         extension: of the file name in lower case without `.gz`, such as ".csv"; "" for stdin.
     """
-    mark = options.separator_char or ("\t" if options.format == "tsv" else None)
+    declared = declared_separator(head.partition("\n")[0])
+    mark = options.separator_char or declared or ("\t" if options.format == "tsv" else None)
     if mark == " ":
         return Layout("blanks")
     if mark is not None:

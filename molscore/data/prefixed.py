@@ -48,6 +48,8 @@ class Prefixed(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         """Fill a buffer, as far as bytes are there."""
+        if not len(buffer):
+            return 0
         data: bytes | memoryview = self._head[: len(buffer)]
         if data:
             self._head = self._head[len(data) :]

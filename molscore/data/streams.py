@@ -1,6 +1,7 @@
 """Bytes in: files and stdin, gzip by its magic bytes, encodings, and a bounded look ahead."""
 
 import codecs
+import contextlib
 import gzip
 import io
 import os
@@ -165,6 +166,9 @@ def seekable(source: ByteSource) -> IO[bytes]:
 def _stdin() -> io.BufferedIOBase:
     if sys.stdin is None or sys.stdin.closed:
         raise InputError("stdin is closed: nothing to read")
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # no descriptor, or Windows
+        # Where whoever started us left it so, "nothing yet" would look like the end.
+        os.set_blocking(sys.stdin.fileno(), True)
     return cast(io.BufferedIOBase, sys.stdin.buffer)
 
 

@@ -157,9 +157,7 @@ def read_labelled(
         requested,
         classes=kind == "classification",
         table=reader.name,
-        flag="--target (the model's own)"
-        if targets and isinstance(targets[0], Target)
-        else "--target",
+        flag="the model's target" if targets and isinstance(targets[0], Target) else "--target",
     )
     cells = [cells[index] for index in chosen]
     decimals = _decimals(cells, options)

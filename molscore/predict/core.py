@@ -1,7 +1,8 @@
 """One chunk of SMILES to predictions, whatever is among them.
 
-Nothing about a row depends on the other rows: chunks are cut at absolute row numbers, batches
-within a chunk by size, and a molecule that makes the engine fail is separated from the rest.
+Nothing about a row but the last bits of its numbers depends on the other rows of its chunk, and
+chunks are cut at absolute row numbers. A molecule that makes the engine fail is separated from the
+rest.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from molscore.chem.packed import PackedGraphs
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles
 from molscore.chem.policy import ChemPolicy
 from molscore.errors import MolscoreError
-from molscore.predict.engine import Engine, Outputs
+from molscore.predict.engine import OUT_OF_MEMORY, Engine, Outputs, is_out_of_memory
 
 BATCH_SIZE: Final = 16
 """Molecules per run. Fastest here: the state of a larger batch leaves the cache."""
@@ -286,11 +287,14 @@ def _run(
         if len(parts) == len(parts[0]) == 1:
             yield parts[0], f"the engine failed: {_words(error)}"
             return
+        apart = parts if len(parts) > 1 else parts[0][:, None]
+        answers = [a for part in apart for a in _run(engine, packed, descriptors, [part])]
+        if is_out_of_memory(error) and not any(isinstance(o, str) for _, o in answers):
+            # No molecule is to blame, and other groups would give other last bits.
+            raise MolscoreError(OUT_OF_MEMORY) from None
+        yield from answers
     else:
         yield from zip(parts, outputs, strict=True)
-        return
-    for part in parts if len(parts) > 1 else parts[0][:, None]:
-        yield from _run(engine, packed, descriptors, [part])
 
 
 def _report(outputs: Outputs, rows: NDArray[np.int64], bundle: Bundle, result: ChunkResult) -> None:

@@ -13,7 +13,7 @@ from molscore.bundle.sharing import n_rounds, sharing_graph, sharing_inputs
 from molscore.bundle.tracing import CHECKED_SIZES, TOLERANCE, example_arrays
 from molscore.chem.packed import GraphArrays, join_batches
 from molscore.chem.surroundings import share
-from molscore.errors import BundleError, ConfigError
+from molscore.errors import BundleError, ConfigError, MolscoreError
 from molscore.nn.devices import DEVICES, resolve_device
 
 if TYPE_CHECKING:
@@ -38,8 +38,13 @@ _LEAST_WIDTH: Final = 256
 _GROUP_ATOMS: Final = 12_288
 """Most atoms of the batches that share: a chunk of drug-like molecules."""
 
-_EXPERTS_FOR_ALL: Final = 5
-"""Each session keeps its buffers, some 90 MB for so many atoms: more experts take fewer."""
+_FULL_WIDTH: Final = 5 * 128
+"""Each session keeps its buffers, some 90 MB for so many atoms at width 128: where the experts
+together are wider than this, fewer atoms share."""
+
+OUT_OF_MEMORY: Final = (
+    "memory ran out; use fewer --workers. A run with --output can be gone on with by --resume"
+)
 
 
 class Engine(Protocol):
@@ -84,7 +89,9 @@ class OnnxEngine:
         try:
             sharing = SharingEngine(self._bundle)
             return sharing if sharing.agrees(self._run_each) else None
-        except Exception:  # noqa: BLE001 (whatever is odd about a bundle, its own graph runs it)
+        except Exception as error:  # noqa: BLE001 (whatever is odd about a bundle, its graph runs)
+            if is_out_of_memory(error):  # the last bits are not to depend on that
+                raise MolscoreError(OUT_OF_MEMORY) from None
             return None
 
     def _run_each(self, batches: Sequence[Batch]) -> list[Outputs]:
@@ -113,9 +120,7 @@ class SharingEngine:
     def __init__(self, bundle: Bundle) -> None:
         model = bundle.manifest.model
         self._width = model.width
-        self._most_atoms = (
-            _GROUP_ATOMS * _EXPERTS_FOR_ALL // max(_EXPERTS_FOR_ALL, bundle.manifest.n_experts)
-        )
+        self._most_atoms = most_atoms(bundle.manifest.n_experts, model.width)
         self._rounds = n_rounds(model) or 0
         experts = [bundle.expert_weights(i) for i in range(bundle.manifest.n_experts)]
         graph = sharing_graph(model, experts[0])
@@ -129,13 +134,12 @@ class SharingEngine:
 
     def agrees(self, reference: "Run") -> bool:
         """Whether made-up molecules get the values that the graph of the bundle gives them."""
-        for seed, sizes in enumerate(CHECKED_SIZES):
-            arrays, _ = example_arrays(sizes, seed=seed)
-            (wanted,), (found,) = reference([(arrays, None)]), self.run([(arrays, None)], reference)
-            bound = TOLERANCE * max(1.0, float(np.abs(wanted).max()))
-            if found.shape != wanted.shape or not np.abs(found - wanted).max() <= bound:
-                return False
-        return True
+        batches = [
+            (example_arrays(sizes, seed=seed)[0], None) for seed, sizes in enumerate(CHECKED_SIZES)
+        ]
+        runs = (reference(batches), [self.run([batch], reference)[0] for batch in batches])
+        wanted, found = (np.concatenate(run, axis=1) for run in runs)
+        return found.shape == wanted.shape and are_close(found, wanted)
 
     def run(self, batches: Sequence[Batch], otherwise: "Run") -> list[Outputs]:
         """Run batches, several at a time; `otherwise` runs those that cannot be shared."""
@@ -156,6 +160,31 @@ class SharingEngine:
             ends = np.cumsum([len(arrays[i].n_atoms) for i in group])[:-1]
             outputs |= dict(zip(group, np.split(whole, ends, axis=1), strict=True))
         return [outputs[i] for i in range(len(batches))]
+
+
+def most_atoms(n_experts: int, width: int) -> int:
+    """Return how many atoms may share, so that memory stays the same for any model."""
+    return max(1, _GROUP_ATOMS * _FULL_WIDTH // max(_FULL_WIDTH, n_experts * width))
+
+
+def are_close(found: Outputs, wanted: Outputs) -> bool:
+    """Whether outputs [n_experts, n, n_targets] are the same but for rounding.
+
+    Each expert's and target's values are measured by how they vary: a target may be of any size.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        return _are_close(found, wanted)
+
+
+def _are_close(found: Outputs, wanted: Outputs) -> bool:
+    spread = wanted.max(axis=1, keepdims=True) - wanted.min(axis=1, keepdims=True)
+    rounding = 8 * np.finfo(np.float32).eps * np.abs(wanted).max(axis=1, keepdims=True)
+    return bool((np.abs(found - wanted) <= TOLERANCE * spread + rounding).all())
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of an engine says that there is no memory."""
+    return isinstance(error, MemoryError) or "alloc" in str(error).lower()
 
 
 def _groups(batches: Sequence[GraphArrays], most_atoms: int) -> Iterator[list[int]]:

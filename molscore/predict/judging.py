@@ -33,7 +33,7 @@ def _judge(read: ReadChunk, judge: Judge, result: ChunkResult, part: NDArray[np.
         verdict = judge.judge(
             molecules,
             read.packed if whole else read.packed.take(part),
-            _fingerprints(read)[part] if judge.takes_fingerprints else None,
+            _fingerprints(read, part) if judge.takes_fingerprints else None,
             result.values[rows],
         )
     except Exception:  # noqa: BLE001 (one odd molecule must not stop the table)
@@ -46,8 +46,11 @@ def _judge(read: ReadChunk, judge: Judge, result: ChunkResult, part: NDArray[np.
         result.extras[row] = cells
 
 
-def _fingerprints(read: ReadChunk) -> NDArray[np.uint8]:
-    """Return the fingerprints of the molecules; several models share them."""
-    if not read.fingerprints:
-        read.fingerprints.append(fingerprint_many([molecule for _, molecule in read.molecules]))
-    return read.fingerprints[0]
+def _fingerprints(read: ReadChunk, part: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return the fingerprints of some molecules; those of all are kept for other models."""
+    if read.fingerprints:
+        return read.fingerprints[0][part]
+    made = fingerprint_many([read.molecules[i][1] for i in part])
+    if len(part) == len(read.molecules):
+        read.fingerprints.append(made)
+    return made

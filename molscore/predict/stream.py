@@ -1,5 +1,6 @@
 """Rows in, rows out: same order, same count, constant memory."""
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
@@ -160,7 +161,8 @@ def predict_tasks(
 
     The first chunk is predicted in this process before more is read, so that a slow or short
     input is answered at once. Workers are started if the chunks hold more than `SERIAL_ROWS`:
-    so many are read ahead to know, or, where rows may come slowly (`is_live`), predicted here.
+    so many are read ahead to know. Where rows may come slowly (`is_live`), they are predicted
+    here, and no worker is started while they do.
     """
     if batch_size < 1:
         raise ConfigError(f"batch_size must be at least 1, got {batch_size}")
@@ -168,11 +170,16 @@ def predict_tasks(
     if not models.can_be_sent:
         n_workers = 1
     n_rows = 0
+    asked = time.monotonic()
     for task in tasks:
+        came = time.monotonic()
         yield models.predict(task, batch_size)
         n_rows += len(task.smiles)
-        if not is_live or n_rows > SERIAL_ROWS:
+        done = time.monotonic()
+        # Rows that come more slowly than one process answers them need no other.
+        if not is_live or (n_rows > SERIAL_ROWS and came - asked < done - came):
             break
+        asked = done
     if n_workers > 1:
         few = SERIAL_ROWS - n_rows
         ahead = _read_ahead(tasks, few)

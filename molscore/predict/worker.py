@@ -66,7 +66,10 @@ def serve(setup: Message) -> Callable[[Message], Message]:
 
 
 def _from_message(answer: dict[str, Any]) -> ChunkResult:
-    arrays = {k: np.array(answer[k], dtype=np.float64) for k in ("values", "sd", "lower", "upper")}
+    arrays = {
+        name: np.array(answer[name], dtype=np.float64).reshape(len(answer["status"]), -1)
+        for name in ("values", "sd", "lower", "upper")
+    }
     return ChunkResult(**{**answer, **arrays})
 
 

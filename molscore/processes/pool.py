@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, Self, TypeVar
 
-from molscore.errors import BundleError, MolscoreError
+from molscore.errors import BundleError, InputError, MolscoreError
 from molscore.interrupts import deaf_children
 from molscore.processes.worker import Message, Serve, receive, send
 
@@ -60,7 +60,7 @@ class WorkerPool(Generic[T, R]):
 
     Args:
         work: what they do.
-        n_workers: processes, at least 1.
+        n_workers: most processes, at least 1; few tasks start fewer.
 
     Leaving the context ends the processes: after an exception at once, without waiting for
     tasks in work.
@@ -70,28 +70,25 @@ class WorkerPool(Generic[T, R]):
         self.n_workers = n_workers
         self._work = work
         self._tasks: queue.SimpleQueue[tuple[int, T] | None] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[tuple[int, R | MolscoreError]] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[tuple[int, R | Exception]] = queue.SimpleQueue()
         self._processes: list[subprocess.Popen[bytes]] = []
         self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
-        try:
-            for _ in range(self.n_workers):
-                process = _start()
-                self._processes.append(process)
-                thread = threading.Thread(target=self._serve, args=(process,), daemon=True)
-                self._threads.append(thread)
-                thread.start()
-        except OSError as error:
-            self._kill()
-            raise MolscoreError(f"cannot start a worker process: {error}") from None
-        except BaseException:
-            self._kill()
-            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self._kill()
+
+    def _start_worker(self) -> None:
+        try:
+            process = _start()
+            self._processes.append(process)
+            thread = threading.Thread(target=self._serve, args=(process,), daemon=True)
+            thread.start()
+        except (OSError, RuntimeError) as error:  # RuntimeError: no thread can be started
+            raise MolscoreError(f"cannot start a worker process: {error}") from None
+        self._threads.append(thread)
 
     def run(self, tasks: Iterator[T]) -> Iterator[R]:
         """Yield one result per task, in their order.
@@ -106,6 +103,9 @@ class WorkerPool(Generic[T, R]):
         for index, task in enumerate(tasks):
             pending.append(index)
             self._tasks.put((index, task))
+            if len(self._processes) < min(self.n_workers, len(pending)):
+                self._start_worker()
+            self._drain(done)  # the next task may be long in coming
             while pending and (
                 len(pending) >= TASKS_PER_WORKER * self.n_workers or pending[0] in done
             ):
@@ -121,10 +121,14 @@ class WorkerPool(Generic[T, R]):
                 index, answer = self._answers.get(timeout=1.0)
             except queue.Empty:
                 continue
-            if isinstance(answer, MolscoreError):
-                raise answer
-            done[index] = answer
+            _note(index, answer, done)
         return done.pop(wanted)
+
+    def _drain(self, done: dict[int, R]) -> None:
+        """Take the results that are there."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                _note(*self._answers.get_nowait(), done)
 
     def _serve(self, process: "subprocess.Popen[bytes]") -> None:
         """Feed one worker: a thread of the parent."""
@@ -134,7 +138,7 @@ class WorkerPool(Generic[T, R]):
         started = False
         while (item := self._tasks.get()) is not None:
             index, task = item
-            answer: R | MolscoreError
+            answer: R | Exception
             try:
                 if not started:
                     serve = self._work.serve
@@ -143,11 +147,14 @@ class WorkerPool(Generic[T, R]):
                     started = True
                 send(inbox, self._work.to_message(task))
                 message = receive(outbox)
-                answer = _problem(message) or self._work.from_message(message)
-            except Exception:  # noqa: BLE001 (a torn pipe or message: the worker is gone)
+                problem = _problem(message, self._work.describe(task))
+                answer = self._work.from_message(message) if problem is None else problem
+            except (OSError, EOFError, ValueError):  # a torn pipe or message: the worker is gone
                 answer = _death(process, self._work.describe(task))
+            except Exception as error:  # noqa: BLE001 (a fault of our own: raised by `run`)
+                answer = error
             self._answers.put((index, answer))
-            if isinstance(answer, MolscoreError):
+            if isinstance(answer, Exception):
                 return
 
     def _kill(self) -> None:
@@ -167,6 +174,12 @@ class WorkerPool(Generic[T, R]):
                 if stream is not None:
                     with contextlib.suppress(OSError):  # unsent bytes for a dead worker
                         stream.close()
+
+
+def _note(index: int, answer: R | Exception, done: dict[int, R]) -> None:
+    if isinstance(answer, Exception):
+        raise answer
+    done[index] = answer
 
 
 def _start() -> "subprocess.Popen[bytes]":
@@ -201,10 +214,14 @@ def how_it_ended(code: int) -> str:
         return f"was killed by signal {-code}"
 
 
-def _problem(answer: Message) -> MolscoreError | None:
+def _problem(answer: Message, doing: str) -> MolscoreError | None:
     if "problem" not in answer:
         return None
     kind, text = answer["problem"], answer["text"]
     if kind == BundleError.__name__:
         return BundleError(text)
-    return MolscoreError(f"a worker process failed: {kind}: {text}")
+    if kind == InputError.__name__:
+        return InputError(text)
+    if kind == MolscoreError.__name__:
+        return MolscoreError(text)
+    return MolscoreError(f"a worker process failed while {doing}: {kind}: {text}")

@@ -150,13 +150,24 @@ def _sd(values: Sequence[float | None]) -> float | None:
     return float(np.std(there, ddof=1)) if len(there) > 1 else None
 
 
-def oof_csv(data: TrainingData, targets: Sequence[Target], oof: OutOfFold) -> str:
+def oof_csv(
+    data: TrainingData,
+    targets: Sequence[Target],
+    oof: OutOfFold,
+    measured: NDArray[np.float64],
+) -> str:
     """Return the out-of-fold predictions as CSV text.
 
     Columns `row` (record number in the table, from 0), `fold`, `target` (the measured value)
     and `prediction`, both in the unit of the table; with several targets also `name`, with
     several repeats also `repeat`. Rows without a label of a target, or in no fold, are not
     there.
+
+    Args:
+        data: what was trained on.
+        targets: what is predicted.
+        oof: held-out predictions.
+        measured: float64 [n_table_rows, n_targets], the values as they stand in the table.
     """
     n_repeats = len(oof.predictions)
     extra = (["name"] if len(targets) > 1 else []) + (["repeat"] if n_repeats > 1 else [])
@@ -164,7 +175,7 @@ def oof_csv(data: TrainingData, targets: Sequence[Target], oof: OutOfFold) -> st
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["row", "fold", "target", "prediction", *extra])
     for t, target in enumerate(targets):
-        y = target.inverse(data.values[:, t])
+        y = np.where(np.isfinite(data.values[:, t]), measured[data.table_rows, t], np.nan)
         for repeat in range(n_repeats):
             p = target.inverse(oof.predictions[repeat, :, t])
             for i in np.flatnonzero(np.isfinite(y) & np.isfinite(p)):

@@ -1,9 +1,13 @@
-"""Files of a run that are whole or not there."""
+"""Files of a run that are whole or not there, also after a kill, though not after a power cut."""
 
 import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+
+from safetensors import SafetensorError
+
+from molscore.errors import MolscoreError
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
@@ -15,7 +19,10 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     try:
         temporary.touch()
         mode = stat.S_IMODE(temporary.stat().st_mode)  # the umask, without setting it
-        write(temporary)
+        try:
+            write(temporary)
+        except SafetensorError as error:  # a full disk, in the words of another library
+            raise MolscoreError(f"cannot write {path}: {error}; --resume goes on") from None
         if stat.S_IMODE(temporary.stat().st_mode) != mode:
             temporary.chmod(mode)
         temporary.replace(path)

@@ -172,15 +172,19 @@ class RunFolder:
                 path.unlink()
         self.remove_partial_files()
 
+    @property
+    def scratch_path(self) -> Path:
+        """Where workers, which may be killed, keep temporary files."""
+        return self.path / "scratch"
+
     def scratch(self) -> Path:
-        """Return a folder for temporary files of workers, which may be killed."""
-        path = self.path / "scratch"
-        path.mkdir(exist_ok=True)
-        return path
+        """Return `scratch_path`, made if it is not there."""
+        self.scratch_path.mkdir(exist_ok=True)
+        return self.scratch_path
 
     def remove_partial_files(self) -> None:
         """Remove what a killed process was in the middle of writing, and temporary files."""
-        shutil.rmtree(self.path / "scratch", ignore_errors=True)
+        shutil.rmtree(self.scratch_path, ignore_errors=True)
         for folder in (self.path, self.path / "checkpoints", self.path / "experts"):
             for path in folder.glob(".*.partial"):
                 path.unlink(missing_ok=True)
@@ -197,7 +201,7 @@ class RunFolder:
     def append_log(self, lines: Sequence[str]) -> None:
         """Add lines to the log, each with the time (UTC)."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with (self.path / "log.txt").open("a", encoding="utf-8") as file:
+        with (self.path / "log.txt").open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.writelines(f"{now} {line}\n" for line in lines)
 
     @property

@@ -221,10 +221,11 @@ def _train_waiting(job: Job, waiting: Sequence[int]) -> None:
     before = total - sum(map(config.n_steps, waiting))
 
     def report(expert: int, step: int, loss: float) -> None:
-        done[expert] = step
+        before_it, done[expert] = done[expert], step
         if progress is not None:
             progress(before + sum(done.values()), total)
-        if step == config.n_steps(expert):
+        # Two tasks of an expert that was as good as done both report its end.
+        if before_it < step == config.n_steps(expert):
             length = describe_length(config, expert)
             log(f"{config.noun} {expert}: {length}, training loss {loss:.4f}")
 
@@ -245,7 +246,7 @@ def _write_assessment(job: Job, joined: Joined, fitted: Fitted) -> dict[str, Any
     metrics = joined.metrics(data, targets, job.known)
     for name, figures in fitted.figures.items():
         metrics[name] |= figures
-    folder.write_text("oof.csv", oof_csv(data, targets, joined.oof))
+    folder.write_text("oof.csv", oof_csv(data, targets, joined.oof, job.table.values))
     folder.write_text("metrics.csv", metrics_csv(metrics))
     folder.write_json("metrics.json", metrics)
     return metrics

@@ -15,6 +15,7 @@ from typing import Any, Final
 import molscore
 from molscore.errors import ConfigError, ExportError, InputError, MolscoreError
 from molscore.processes.pool import how_it_ended
+from molscore.train.folder import RunFolder
 from molscore.train.shares import GRAPH, Task
 
 _KINDS: Final[dict[str, type[MolscoreError]]] = {
@@ -44,7 +45,7 @@ def worker_command(run_dir: Path, device: str) -> list[str]:
     return [sys.executable, "-P", "-m", "molscore.train.worker", str(run_dir), device]
 
 
-def worker_environment(threads: int) -> dict[str, str]:
+def worker_environment(run_dir: Path, threads: int) -> dict[str, str]:
     """Return the environment of a worker: this molscore, and no more threads than stored."""
     package_root = str(Path(molscore.__file__).resolve().parent.parent)
     paths = [package_root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
@@ -59,6 +60,8 @@ def worker_environment(threads: int) -> dict[str, str]:
         "MALLOC_TOP_PAD_": str(16 << 20),
         # Without it, deterministic algorithms have no matrix product on a CUDA device.
         "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+        # Of torch's compiler, which the exporter starts; it would leave it in the system's folder.
+        "TORCHINDUCTOR_CACHE_DIR": str(RunFolder(run_dir).scratch_path.resolve() / "inductor"),
     }
 
 
@@ -119,7 +122,7 @@ def train_experts(
         for worker in workers:
             _send_away(worker)
         for worker in workers:
-            # One that was still starting when the last task was done is not waited for.
+            # One that is still starting is given some seconds to end by itself.
             with suppress(subprocess.TimeoutExpired):
                 worker.process.wait(timeout=5)
 
@@ -131,16 +134,19 @@ def _start(
     events: "queue.Queue[tuple[_Worker, dict[str, Any] | None]]",
     stack: ExitStack,
 ) -> _Worker:
-    process = subprocess.Popen(  # noqa: S603 - our own module, no shell
-        worker_command(run_dir, device),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        env=worker_environment(threads),
-        # Ctrl-C reaches the parent alone, which ends the workers in order.
-        start_new_session=True,
-    )
+    try:
+        process = subprocess.Popen(  # noqa: S603 - our own module, no shell
+            worker_command(run_dir, device),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            env=worker_environment(run_dir, threads),
+            # Ctrl-C reaches the parent alone, which ends the workers in order.
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise MolscoreError(f"cannot start a training process: {error}") from None
     worker = _Worker(process)
     stack.callback(_end, process)
 

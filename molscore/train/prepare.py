@@ -196,7 +196,7 @@ def _repeat_warnings(
     rows = sum(map(len, groups.values()))
     together = (folds >= 0).any() and count_crossing(keys, folds) == 0
     said = [
-        f"{rows} rows hold {len(repeated)} structures more than once"
+        f"{rows} rows hold {len(repeated)} structures (stereo aside) more than once"
         + "; each structure stays within one fold" * bool(together)
     ]
     for t, target in enumerate(table.targets):
@@ -207,8 +207,8 @@ def _repeat_warnings(
             differ += bool(seen.size > 1 and np.ptp(seen) > 1e-9 * max(1.0, np.abs(seen).max()))
         if differ:
             said.append(
-                f"{differ} of them carry different values of {target.name!r}; all are kept, so "
-                "the model learns their mean"
+                f"{differ} of them carry different values of {target.name!r}; all are kept, and "
+                "the model learns the mean of what it cannot tell apart"
             )
     return said
 
@@ -298,9 +298,10 @@ def _target_warnings(
             )
         if np.ptp(seen) == 0:
             what = "one class" if target.kind == "classification" else "one value"
-            said.append(
-                f"{target.name!r} holds only {what} ({seen[0]:g}); there is nothing to learn"
-            )
+            nothing = f"{target.name!r} holds only {what} ({seen[0]:g}); there is nothing to learn"
+            if len(table.targets) == 1:
+                raise InputError(f"{table.name}: {nothing}")
+            said.append(nothing)
         elif target.kind == "classification":
             rare = int(min(seen.sum(), seen.size - seen.sum()))
             if rare < len(set(folds.tolist())):

@@ -37,7 +37,7 @@ def build_manifest(
         origin: other models and tables that had a part in it.
     """
     training = {
-        "table": Path(table.name).name,
+        "table": _text(Path(table.name).name),
         "table_sha256": table.sha256,
         "data_sha256": config.data_sha256,
         "counts": prepared.counts,
@@ -50,7 +50,7 @@ def build_manifest(
     return Manifest(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         molscore_version=molscore.__version__,
-        name=output.stem,
+        name=_text(output.stem),
         rdkit_version=rdkit_version(),
         policy=config.policy,
         model=config.model,
@@ -60,6 +60,11 @@ def build_manifest(
         training=training,
         metrics=metrics,
     )
+
+
+def _text(name: str) -> str:
+    """Return a file's name as text that JSON can hold; a name is bytes, and not always UTF-8."""
+    return name.encode(errors="backslashreplace").decode()
 
 
 def _environment(extra: tuple[str, ...]) -> dict[str, str]:

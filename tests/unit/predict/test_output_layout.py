@@ -1,10 +1,9 @@
 import pytest
 
-from molscore.data.targets import Target
-from molscore.predict.layout import output_layout
+from molscore.predict.layout import Answer, output_layout
 
-ONE = (Target(name="y"),)
-TWO = (Target(name="y"), Target(name="log S"))
+ONE = Answer(("y",))
+TWO = Answer(("y", "log S"))
 OURS = ["pred_y", "pred_y_sd", "status", "error"]
 
 
@@ -64,16 +63,16 @@ def test_status_and_error_without_predictions_are_the_users() -> None:
 
 
 def test_a_target_may_be_called_anything() -> None:
-    layout = output_layout(["pred_(.*", "smiles"], (Target(name="(.*"),))
+    layout = output_layout(["pred_(.*", "smiles"], Answer(("(.*",)))
     assert layout.columns == [
         *("pred_(.*", "smiles", "pred_(.*_2", "pred_(.*_sd", "status", "error"),
     ]
-    assert output_layout(layout.columns, (Target(name="(.*"),)).columns == layout.columns
+    assert output_layout(layout.columns, Answer(("(.*",))).columns == layout.columns
 
 
 def test_targets_that_end_in_numbers_are_told_apart() -> None:
-    first = output_layout(["smiles"], (Target(name="y_2"),))
-    both = output_layout(first.columns, (Target(name="y_3"),))
+    first = output_layout(["smiles"], Answer(("y_2",)))
+    both = output_layout(first.columns, Answer(("y_3",)))
     assert both.columns[1:5] == ["pred_y_2", "pred_y_2_sd", "pred_y_3", "pred_y_3_sd"]
     other = output_layout(first.columns, ONE)
     assert other.columns[1:5] == ["pred_y_2", "pred_y_2_sd", "pred_y", "pred_y_sd"]

@@ -25,6 +25,7 @@ from molscore.errors import BundleError, ConfigError, MolscoreError
 from molscore.predict import stream
 from molscore.predict.chunks import RowRange
 from molscore.predict.layout import output_layout
+from molscore.predict.models import Models
 from molscore.predict.stream import SERIAL_ROWS, Summary, predict_chunks, predict_stream
 from molscore.processes import pool
 from molscore.processes.worker import receive, send
@@ -107,7 +108,9 @@ def test_rows_pass_through_and_ours_follow(bundle: Bundle) -> None:
         (1, 3, "xx", "invalid_smiles"),
         (2, 4, "", "empty"),
     ]
-    assert len(rows[0]) == len(output_layout(["id", "smiles"], bundle.manifest.targets).columns)
+    assert len(rows[0]) == len(
+        output_layout(["id", "smiles"], Models.open([bundle]).answer).columns
+    )
 
 
 def test_a_broken_record_keeps_its_row_and_is_not_predicted(bundle: Bundle) -> None:
@@ -403,7 +406,7 @@ def test_output_is_readable_csv(bundle: Bundle, tmp_path: Path) -> None:
     texts = []
     for _ in range(2):
         with open_table(source) as reader:
-            columns = output_layout(reader.columns, bundle.manifest.targets).columns
+            columns = output_layout(reader.columns, Models.open([bundle]).answer).columns
             with open_writer(target, columns, force=True) as writer:
                 predict_stream(reader, writer, bundle)
         texts.append(target.read_text())

@@ -1,6 +1,7 @@
 """Several models in one pass: each predicts what it predicts alone, told apart by name."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +72,13 @@ def test_a_molecule_is_read_once_for_each_policy(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_value_that_one_model_gives_is_kept_when_another_fails() -> None:
-    targets = name_targets([WHOLE, PARENT])
-    models = Models((WHOLE, PARENT), (OnnxEngine(WHOLE), Faulty(PARENT)), targets)
+    models = replace(Models.open([WHOLE, PARENT]), engines=(OnnxEngine(WHOLE), Faulty(PARENT)))
     result = models.predict(Task(0, ["CCO", "CC", "C1CC"]), 16)
     assert result.status == ["failed", "ok", "invalid_smiles"]
     assert result.error == ["parent: the engine failed: RuntimeError: three", "", "unclosed ring"]
     assert np.isfinite(result.values[0, 0])
     assert np.isnan(result.values[0, 1])
-    both = Models((WHOLE, PARENT), (Faulty(WHOLE), Faulty(PARENT)), targets)
+    both = replace(Models.open([WHOLE, PARENT]), engines=(Faulty(WHOLE), Faulty(PARENT)))
     assert both.predict(Task(0, ["CCO"]), 16).error == ["the engine failed: RuntimeError: three"]
 
 

@@ -48,7 +48,7 @@ def test_the_values_are_those_of_the_bundle(plan: str) -> None:
 
 @pytest.mark.parametrize("atoms", [1, 100, 10**6])
 def test_groups_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch, atoms: int) -> None:
-    monkeypatch.setattr(engine, "_GROUP_ATOMS", atoms)
+    monkeypatch.setattr(engine, "most_atoms", lambda n_experts, width: atoms)
     bundle = loaded(plan="score")
     found = predict_chunk(SMILES, 0, bundle, OnnxEngine(bundle))
     wanted = predict_chunk(SMILES, 0, bundle, plain(bundle))

@@ -10,7 +10,7 @@ import pytest
 from tree_bundle import NAMES, TARGETS, blended_bundle
 
 from molscore.bundle.reader import load_bundle, parse_bundle
-from molscore.bundle.structures import STRUCTURES, hash_structures
+from molscore.bundle.structures import STRUCTURES, KnownStructures
 from molscore.bundle.trees import WEIGHT
 from molscore.chem.policy import ChemPolicy
 from molscore.data.targets import Target, read_labelled
@@ -314,7 +314,7 @@ class TestRun:
 
     def test_structures_of_the_teacher_are_kept(self, place, tmp_path):
         teacher = load_bundle(place / "teacher.molscore")
-        strange = hash_structures(["strange"])
+        strange = KnownStructures.of(["strange"]).parts[b""]
         teacher = dataclasses.replace(teacher, arrays={**teacher.arrays, STRUCTURES: strange})
         table, prepared = prepared_table(place / "table.csv")
         result = run_distillation(
@@ -326,7 +326,7 @@ class TestRun:
             training=dataclasses.replace(QUICK, epochs=1),
         )
         found = load_bundle(result.bundle).arrays[STRUCTURES]
-        assert set(found) == {*strange, *hash_structures(prepared.keys)}
+        assert set(found) == {*strange, *KnownStructures.of(prepared.keys).parts[b""]}
 
     def test_the_log_speaks_of_students(self, finished):
         _, _, _, said = finished

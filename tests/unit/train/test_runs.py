@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 from sklearn.metrics import mean_squared_error, r2_score
 
 from molscore.bundle.reader import load_bundle
-from molscore.bundle.structures import STRUCTURES, seen
+from molscore.bundle.structures import KnownStructures
 from molscore.chem.parse import structure_key
 from molscore.chem.policy import ChemPolicy
 from molscore.data.targets import Target, read_labelled
@@ -110,9 +110,9 @@ def test_the_bundle_says_where_its_numbers_come_from(finished):
 
 def test_the_bundle_knows_the_structures_it_was_trained_on(finished):
     _, result, _ = finished
-    structures = load_bundle(result.bundle).arrays[STRUCTURES]
+    structures = KnownStructures.from_arrays(load_bundle(result.bundle).arrays)
     keys = [structure_key(molecule(s)) for s in ("OCC", "FC(F)(F)CCCN")]
-    assert seen(keys, structures).tolist() == [True, False]
+    assert structures.seen(keys).tolist() == [True, False]
 
 
 def test_the_same_seed_gives_the_same_model_whatever_the_workers(finished, tmp_path):

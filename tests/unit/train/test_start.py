@@ -10,7 +10,7 @@ import pytest
 from molscore.api import evaluate, training
 from molscore.api import train as api_train
 from molscore.bundle.reader import load_bundle
-from molscore.bundle.structures import STRUCTURES, hash_structures
+from molscore.bundle.structures import STRUCTURES, KnownStructures
 from molscore.chem.parse import structure_key
 from molscore.chem.policy import ChemPolicy
 from molscore.data.splits import make_folds
@@ -127,7 +127,8 @@ def test_rows_the_other_model_knows_are_counted_and_judged_apart(origin, tmp_pat
 
 def test_the_models_before_the_model_to_start_from_are_not_forgotten(origin, tmp_path):
     second = train(tmp_path, "second", VARIED, start=origin, epochs=1).bundle
-    all_of_them = hash_structures(structure_key(molecule(s)) for s in [*ALCOHOLS, *VARIED])
+    keys = [structure_key(molecule(s)) for s in [*ALCOHOLS, *VARIED]]
+    all_of_them = KnownStructures.of(keys).parts[b""]
     assert np.array_equal(load_bundle(second).arrays[STRUCTURES], all_of_them)
     third = train(tmp_path, "third", ALCOHOLS[:9], start=second, epochs=1).bundle
     assert load_bundle(third).manifest.training["start"]["rows_it_was_trained_on"] == 9
@@ -204,7 +205,7 @@ def test_excluded_structures_are_not_learned_from(tmp_path):
     result = train(tmp_path, "m", ALCOHOLS, exclude=other, salts="parent")
     bundle = load_bundle(result.bundle)
     left = [structure_key(molecule(s)) for s in ALCOHOLS[2:]]
-    assert np.array_equal(bundle.arrays[STRUCTURES], hash_structures(left))
+    assert np.array_equal(bundle.arrays[STRUCTURES], KnownStructures.of(left).parts[b""])
     assert result.prepared.counts["rows_excluded"] == 2
     (said,) = bundle.manifest.training["excluded"]
     assert said == {"table": "benchmark.smi", "sha256": read_listing(other).sha256}
