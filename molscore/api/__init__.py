@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from molscore.api.evaluation import Evaluation, evaluate
     from molscore.api.exporting import export
     from molscore.api.featurization import featurize_table
-    from molscore.api.inspection import describe
+    from molscore.api.inspection import describe, list_models
     from molscore.api.prediction import predict_table
     from molscore.api.predictor import Predictor, load
     from molscore.api.training import train
@@ -25,6 +25,7 @@ __all__ = [
     "evaluate",
     "export",
     "featurize_table",
+    "list_models",
     "load",
     "predict_table",
     "train",
@@ -39,6 +40,7 @@ _HOMES: Final[dict[str, str]] = {
     "evaluate": "evaluation",
     "export": "exporting",
     "featurize_table": "featurization",
+    "list_models": "inspection",
     "load": "predictor",
     "predict_table": "prediction",
     "train": "training",

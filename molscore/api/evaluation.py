@@ -12,6 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from molscore.api.comparison import (
+    Predictions,
+    compare_domain,
+    compare_intervals,
+    compare_reliability,
+    compare_values,
+)
 from molscore.api.options import build_configs
 from molscore.bundle.reader import Bundle, load_bundle
 from molscore.bundle.structures import KnownStructures
@@ -28,9 +35,7 @@ from molscore.predict.core import Cell, ChunkResult
 from molscore.predict.layout import Answer, answers, output_layout
 from molscore.predict.models import Models
 from molscore.predict.stream import MAX_FAILURES, Failure, Summary, predict_chunks
-from molscore.stats.conformal import describe_intervals
-from molscore.stats.metrics import Metrics, classification_metrics, regression_metrics
-from molscore.stats.reliability import reliability_table
+from molscore.stats.metrics import Metrics
 from molscore.trust.options import TrustOptions
 
 if TYPE_CHECKING:
@@ -95,32 +100,6 @@ class Evaluation:
             "domain": self.domain,
             "reliability": self.reliability,
         }
-
-
-@dataclass(frozen=True)
-class _Predictions:
-    """Row by row: the predictions, and whether the structure was in training, bool [n]."""
-
-    result: ChunkResult
-    answer: Answer
-    in_training: NDArray[np.bool_]
-
-    @property
-    def ok(self) -> NDArray[np.bool_]:
-        """Rows with a prediction."""
-        return np.array([status == "ok" for status in self.result.status], dtype=np.bool_)
-
-    def parts(self, ok: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
-        """Return the rows of each part that metrics are given for."""
-        return {"all": ok, "unseen": ok & ~self.in_training, "seen": ok & self.in_training}
-
-    def inside(self) -> NDArray[np.bool_] | None:
-        """Return whether each row is in the domain of the model; None where it cannot tell."""
-        if "in_domain" not in self.answer.extras:
-            return None
-        column = self.answer.extras.index("in_domain")
-        cells = [row[column] for row in self.result.extras]
-        return np.array([cell == "yes" for cell in cells]) if "yes" in cells else None
 
 
 def evaluate(
@@ -189,20 +168,20 @@ def evaluate(
         table=labelled.name,
         summary=_summarise(labelled, rows),
         n_seen=int((rows.ok & rows.in_training).sum()),
-        metrics={names[t]: _metrics(rows, t, compared, y) for t, compared, y in columns},
+        metrics={names[t]: compare_values(rows, t, compared, y) for t, compared, y in columns},
         transforms={names[t]: compared.transform for t, compared, _ in columns},
         intervals={
-            names[t]: _intervals(rows, t, compared, y)
+            names[t]: compare_intervals(rows, t, compared, y)
             for t, compared, y in columns
             if rows.answer.intervals[t]
         },
         domain={
-            names[t]: _domain(rows, t, compared, y, inside)
+            names[t]: compare_domain(rows, t, compared, y, inside)
             for t, compared, y in columns
             if inside is not None
         },
         reliability={
-            names[t]: _reliability(rows, t, y)
+            names[t]: compare_reliability(rows, t, y)
             for t, compared, y in columns
             if compared.kind == "classification"
         },
@@ -231,7 +210,7 @@ def _predict(
     models: Models,
     workers: int,
     progress: Callable[[int], None] | None,
-) -> _Predictions:
+) -> Predictions:
     results = []
     done = 0
     for result in predict_chunks(cut(iter(table.smiles)), models, workers=workers):
@@ -243,7 +222,7 @@ def _predict(
     for item in table.rejected:
         if not item.column:  # the record itself is broken, so its SMILES was never looked at
             whole.status[item.row], whole.error[item.row] = "malformed", item.reason
-    return _Predictions(whole, models.answer, _in_training(table.smiles, models.bundles[0]))
+    return Predictions(whole, models.answer, _in_training(table.smiles, models.bundles[0]))
 
 
 def _in_training(smiles: Sequence[str], bundle: Bundle) -> NDArray[np.bool_]:
@@ -261,49 +240,7 @@ def _in_training(smiles: Sequence[str], bundle: Bundle) -> NDArray[np.bool_]:
     return found
 
 
-def _metrics(rows: _Predictions, t: int, target: Target, measured: Floats) -> dict[str, Metrics]:
-    """Return the metrics of one target over all rows, those seen in training and the others."""
-    y, p = target.forward(measured), target.forward(rows.result.values[:, t])
-    ok = rows.ok & np.isfinite(p)  # a prediction so small that its logarithm is gone
-    return {name: _score(target, y[part], p[part]) for name, part in rows.parts(ok).items()}
-
-
-def _score(target: Target, y: Floats, p: Floats) -> Metrics:
-    score = classification_metrics if target.kind == "classification" else regression_metrics
-    return score(y, p)
-
-
-def _intervals(
-    rows: _Predictions, t: int, target: Target, measured: Floats
-) -> dict[str, dict[str, Any]]:
-    """Return how many values lie in their intervals, in the unit the model learns."""
-    result = rows.result
-    ends = (result.values[:, t], result.lower[:, t], result.upper[:, t])
-    y, (p, low, high) = target.forward(measured), map(target.forward, ends)
-    half = (high - low) / 2
-    there = rows.ok & np.isfinite(y) & np.isfinite(p) & np.isfinite(half)
-    return {
-        name: describe_intervals((y - p)[part], half[part], half[part])
-        for name, part in rows.parts(there).items()
-    }
-
-
-def _domain(
-    rows: _Predictions, t: int, target: Target, measured: Floats, inside: NDArray[np.bool_]
-) -> dict[str, Metrics]:
-    y, p = target.forward(measured), target.forward(rows.result.values[:, t])
-    unseen = rows.ok & np.isfinite(p) & ~rows.in_training
-    parts = {"inside": unseen & inside, "outside": unseen & ~inside}
-    return {name: _score(target, y[part], p[part]) for name, part in parts.items()}
-
-
-def _reliability(rows: _Predictions, t: int, measured: Floats) -> list[dict[str, Any]]:
-    p = rows.result.values[:, t]
-    there = rows.ok & np.isfinite(measured) & ~rows.in_training
-    return reliability_table(measured[there], p[there])
-
-
-def _summarise(table: LabelledTable, rows: _Predictions) -> Summary:
+def _summarise(table: LabelledTable, rows: Predictions) -> Summary:
     status, error = rows.result.status, rows.result.error
     summary = Summary(n_read=len(table), counts=Counter(status))
     summary.n_ok = summary.counts["ok"]
@@ -334,7 +271,7 @@ def _row_writer(
     )
 
 
-def _output_rows(table: LabelledTable, rows: _Predictions) -> list[list[Cell]]:
+def _output_rows(table: LabelledTable, rows: Predictions) -> list[list[Cell]]:
     kept = output_layout(table.columns, rows.answer).kept
     cells = list(table.extra.values())
     return [

@@ -8,6 +8,7 @@ import numpy as np
 
 from molscore.bundle.manifest import Manifest
 from molscore.bundle.reader import Bundle, load_bundle
+from molscore.bundle.shipped import DEFAULT_MODEL
 from molscore.errors import ConfigError, InputError
 from molscore.predict.chunks import cut
 from molscore.predict.layout import answers, output_layout
@@ -102,7 +103,7 @@ class Predictor:
 
 
 def load(
-    model: str | Path | Sequence[str | Path],
+    model: str | Path | Sequence[str | Path] = DEFAULT_MODEL,
     *,
     engine: str = "onnx",
     device: str = "auto",
@@ -114,8 +115,9 @@ def load(
     """Load a model, or several that predict in one pass over the molecules.
 
     Args:
-        model: path of a `.molscore` file, or of several. A target name that several models
-            have is followed by the name of the model's file: `pred_logS_old`, `pred_logS_new`.
+        model: path of a `.molscore` file or name of a shipped model, or several. A target name
+            that several models have is followed by the name of the model's file:
+            `pred_logS_old`, `pred_logS_new`.
         engine: `onnx` (the default; never imports torch) or `torch`.
         device: of the torch engine: `auto`, `cpu`, `cuda` or `mps`.
         workers: processes for long lists; 1 stays in this process, 0 takes the CPUs.

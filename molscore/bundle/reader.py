@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from molscore.bundle.archive import MAX_FILE, MEMBER_LIMITS, unpack
 from molscore.bundle.manifest import Manifest, manifest_from_json
 from molscore.bundle.onnx_scan import scan
+from molscore.bundle.shipped import find_model
 from molscore.bundle.signature import input_ports, output_port
 from molscore.bundle.strict_json import parse_object
 from molscore.bundle.summary import ClassCalibration
@@ -81,13 +82,13 @@ def load_bundle(path: str | Path) -> Bundle:
     """Read and check a bundle.
 
     Args:
-        path: a `.molscore` file.
+        path: a `.molscore` file, or the name of a model that comes with the package.
 
     Raises:
         BundleError: when it is missing, not a bundle, damaged, of another schema or featuriser
             version, or holds anything that `save_bundle` would not have written.
     """
-    path = Path(path)
+    path = find_model(path)
     try:
         # Asked before opening, because opening a named pipe would wait for its writer.
         status = path.stat()

@@ -11,6 +11,7 @@ from molscore.cli.evaluate import evaluate
 from molscore.cli.export import export
 from molscore.cli.featurize import featurize
 from molscore.cli.inspect import inspect
+from molscore.cli.models import models
 from molscore.cli.options import DebugOption
 from molscore.cli.predict import predict
 from molscore.cli.train import train
@@ -70,7 +71,8 @@ Examples:
 app.command(
     epilog="""\b
 Examples:
-  molscore predict smiles.txt --model esol.molscore > predictions.csv
+  molscore predict smiles.txt > predictions.csv
+  molscore predict smiles.txt --model esol.molscore --interval 0.8 --neighbours 3
   echo CCO | molscore predict - --model esol.molscore
   molscore predict smiles.txt --model esol.molscore --output predictions.csv.gz --resume"""
 )(predict)
@@ -89,6 +91,11 @@ app.command(
 Example:
   molscore inspect --model esol.molscore"""
 )(inspect)
+app.command(
+    epilog="""\b
+Example:
+  molscore models --json"""
+)(models)
 app.command(
     epilog="""\b
 Examples:

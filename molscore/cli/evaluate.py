@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from molscore.bundle.shipped import DEFAULT_MODEL
 from molscore.cli import logs, reports
 from molscore.cli.option_texts import OPTION_TEXTS
 from molscore.cli.options import (
@@ -31,7 +33,7 @@ from molscore.trust.options import TrustOptions
 def evaluate(
     file: TableArgument,
     *,
-    model: ModelOption,
+    model: ModelOption = Path(DEFAULT_MODEL),
     target: TargetOption = None,
     output: Annotated[
         str | None,

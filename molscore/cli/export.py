@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from molscore.bundle.shipped import DEFAULT_MODEL
 from molscore.cli import logs
 from molscore.cli.options import ForceOption, ModelOption, configured
 
@@ -12,7 +13,7 @@ from molscore.cli.options import ForceOption, ModelOption, configured
 @configured()
 def export(
     *,
-    model: ModelOption,
+    model: ModelOption = Path(DEFAULT_MODEL),
     output: Annotated[
         Path,
         typer.Option("--output", metavar="FILE", readable=False, help="Graph to write, NAME.onnx."),

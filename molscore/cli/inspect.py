@@ -1,15 +1,17 @@
 """`molscore inspect`."""
 
 import json
+from pathlib import Path
 
 import typer
 
+from molscore.bundle.shipped import DEFAULT_MODEL
 from molscore.cli import logs
 from molscore.cli.options import JsonOption, ModelOption, configured
 
 
 @configured()
-def inspect(*, model: ModelOption, json_: JsonOption = False) -> None:
+def inspect(*, model: ModelOption = Path(DEFAULT_MODEL), json_: JsonOption = False) -> None:
     """Show what is in a model and where its numbers come from.
 
     Targets and units, architecture, standardisation, training data, cross-validation, hashes.

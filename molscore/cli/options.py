@@ -24,7 +24,10 @@ ModelOption = Annotated[
     # What cannot be read is the reader's to say, with its exit code; so with every path.
     Path,
     typer.Option(
-        "--model", metavar="BUNDLE", readable=False, help="Model to use, a .molscore file."
+        "--model",
+        metavar="BUNDLE",
+        readable=False,
+        help="Model to use: a .molscore file, or the name of one that `molscore models` lists.",
     ),
 ]
 OutputOption = Annotated[

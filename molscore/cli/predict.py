@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from molscore.bundle.shipped import DEFAULT_MODEL
 from molscore.cli import reports
 from molscore.cli.options import (
     BatchSizeOption,
@@ -33,9 +34,10 @@ def predict(
             "--model",
             metavar="BUNDLE",
             readable=False,
-            help="Model to use, a .molscore file; give it again for several in one pass.",
+            help="Model to use: a .molscore file, or the name of one that `molscore models` lists; "
+            "give it again for several in one pass.",
         ),
-    ],
+    ] = (Path(DEFAULT_MODEL),),  # type: ignore[assignment] # Typer makes it a list
     output: OutputOption = "-",
     output_format: OutputFormatOption = "auto",
     model_info: Annotated[

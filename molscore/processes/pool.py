@@ -149,7 +149,8 @@ class WorkerPool(Generic[T, R]):
                 message = receive(outbox)
                 problem = _problem(message, self._work.describe(task))
                 answer = self._work.from_message(message) if problem is None else problem
-            except (OSError, EOFError, ValueError):  # a torn pipe or message: the worker is gone
+            # A torn pipe or message (whose length may be any): the worker is gone.
+            except (OSError, EOFError, ValueError, MemoryError):
                 answer = _death(process, self._work.describe(task))
             except Exception as error:  # noqa: BLE001 (a fault of our own: raised by `run`)
                 answer = error

@@ -35,7 +35,7 @@ def describe_model(about: Mapping[str, Any]) -> list[str]:
         if target["classes"]:
             rest["prediction"] = f"probability of {target['classes'][1]}"
         lines.append(f"  {target['name']}: {_settings(rest)}")
-    for section in ("training", "metrics"):
+    for section in ("trust", "training", "metrics"):
         if about[section]:
             lines.append(section)
             lines += [f"  {line}" for line in _tree(about[section])]

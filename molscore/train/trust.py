@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from molscore.bundle.reader import CALIBRATION_PREFIX
 from molscore.bundle.similarity_graph import SimilaritySearch
-from molscore.bundle.summary import ClassCalibration, sigmoid
 from molscore.bundle.tensors import Arrays
 from molscore.data.targets import Target
 from molscore.stats.conformal import cross_widths, describe_intervals
 from molscore.stats.difficulty import Difficulty, climbed
-from molscore.stats.reliability import probability_scores
 from molscore.train.assess import OutOfFold, average
+from molscore.train.calibration import calibrate
 from molscore.train.prepare import Prepared
 from molscore.trust.features import (
     N_NEIGHBOURS,
@@ -52,7 +51,6 @@ the root of the number of rows."""
 
 _TAIL: Final = 0.02
 _LEAST: Final = 1e-3
-_LARGEST_LOGIT: Final = 30.0
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -123,7 +121,7 @@ def fit_trust(
         interval: Interval | None = None
         said: dict[str, Any] = {}
         if target.kind == "classification":
-            calibration, said = _calibrate(y[there], p[there], folds[there])
+            calibration, said = calibrate(y[there], p[there], folds[there])
             if calibration is not None:
                 arrays[f"{CALIBRATION_PREFIX}{t}"] = np.array(
                     [calibration.slope, calibration.intercept]
@@ -302,37 +300,3 @@ def _describe_domain(
 
 def _rms(values: Floats) -> float | None:
     return float(np.sqrt(np.mean(values**2))) if len(values) else None
-
-
-def _calibrate(y: Floats, p: Floats, folds: Ints) -> tuple[ClassCalibration | None, dict[str, Any]]:
-    """Fit the calibration of a class, and judge it fold by fold with fits on the others."""
-    with np.errstate(divide="ignore"):
-        logits = np.clip(np.log(p) - np.log1p(-p), -_LARGEST_LOGIT, _LARGEST_LOGIT)
-    ships = _fit_platt(logits, y)
-    if ships is None:
-        return None, {}
-    honest = p.copy()
-    for fold in np.unique(folds):
-        held_out = folds == fold
-        fitted = _fit_platt(logits[~held_out], y[~held_out])
-        if fitted is not None:
-            honest[held_out] = sigmoid(logits[held_out] * fitted.slope + fitted.intercept)
-    said = {
-        "slope": ships.slope,
-        "intercept": ships.intercept,
-        "before": probability_scores(y, p),
-        "after": probability_scores(y, honest),
-    }
-    return ships, {"calibration": said}
-
-
-def _fit_platt(logits: Floats, y: Floats) -> ClassCalibration | None:
-    """Fit slope and intercept; None where there is one class, or the logits say nothing."""
-    if len(y) < MIN_ROWS or len(np.unique(y)) < 2:
-        return None
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 (start-up)
-
-    # Weakly regularised: a perfect separation has no finite fit.
-    fitted = LogisticRegression(C=100.0, max_iter=1000).fit(logits[:, None], y)
-    slope, intercept = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
-    return ClassCalibration(slope, intercept) if slope > 0 else None
