@@ -49,6 +49,7 @@ ARG PIP_EXTRA_INDEX_URL
 ARG PIP_FIND_LINKS
 ARG PIP_CERT
 COPY LICENSE README.md ./
+COPY models models
 COPY molscore molscore
 COPY docker/prune.sh docker/prune.sh
 RUN /opt/molscore/bin/pip install --no-deps . && docker/prune.sh /opt/molscore
@@ -66,6 +67,7 @@ COPY scripts/install_torch.py scripts/install_torch.py
 RUN /opt/molscore/bin/python scripts/install_torch.py \
  && /opt/molscore/bin/pip install -c constraints.txt -r train.txt
 COPY LICENSE README.md ./
+COPY models models
 COPY molscore molscore
 RUN /opt/molscore/bin/pip install --no-deps . && /opt/molscore/bin/pip uninstall -y pip
 

@@ -133,7 +133,10 @@ def _check(bundle: Bundle, onnx: bytes) -> None:
             outputs.append(session.run(inputs))
         stacked = np.stack(outputs)
         reported = np.stack(
-            [to_reported(stacked[:, :, t], target) for t, target in enumerate(manifest.targets)],
+            [
+                to_reported(stacked[:, :, t], target, bundle.calibrations[t])
+                for t, target in enumerate(manifest.targets)
+            ],
             axis=2,
         )
         wanted = dict(zip(("mean", "sd"), combine(reported), strict=True))

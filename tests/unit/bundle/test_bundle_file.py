@@ -22,6 +22,7 @@ from molscore.bundle.reader import load_bundle, parse_bundle
 from molscore.bundle.tensors import write_tensors
 from molscore.bundle.writer import save_bundle
 from molscore.chem.scaling import DescriptorScaler
+from molscore.data.targets import Target
 from molscore.errors import BundleError, ConfigError, MolscoreError
 from molscore.nn.config import ModelConfig
 
@@ -152,7 +153,7 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
         load_bundle(tmp_path / "none.molscore")
     with pytest.raises(BundleError, match="not a regular file"):
         load_bundle(tmp_path)
-    with pytest.raises(BundleError, match="cannot read"):
+    with pytest.raises(BundleError, match="no such model"):
         load_bundle("nul\0byte")
 
 
@@ -335,3 +336,21 @@ def test_a_changed_manifest_is_refused_or_harmless(data: st.DataObject) -> None:
 
 def test_the_handmade_model_is_what_it_says() -> None:
     assert handmade_bundle.expected(["C", "O"]) == pytest.approx(0.05 + 0.07)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("calibration/0", np.array([1.0, 0.0])),  # of a regression
+        ("calibration/1", np.array([0.0, 1.0])),
+        ("calibration/1", np.array([1.0, np.nan])),
+        ("calibration/1", np.array([1.0])),
+        ("calibration/1", np.array([1.0, 0.0], dtype=np.float32)),
+        ("calibration/2", np.array([1.0, 0.0])),
+        ("calibration/x", np.array([1.0, 0.0])),
+    ],
+)
+def test_a_calibration_that_makes_no_sense_is_refused(name: str, array: np.ndarray) -> None:
+    targets = (Target(name="y"), Target(name="toxic", kind="classification"))
+    with pytest.raises(BundleError, match="calibration/"):
+        bundle_bytes(targets, arrays={name: array})

@@ -155,3 +155,37 @@ def test_the_description_explains_every_code() -> None:
     first = about["examples"][0]["inputs"]
     edges = np.array(first["edge_index"])
     assert (edges[:, 0::2] == edges[::-1, 1::2]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", ["dmpnn", "gat", "attentivefp"])
+def test_sums_are_right_with_any_number_of_threads(block: str) -> None:
+    """ONNX Runtime's ScatterND adds to one row from several threads, and loses some."""
+    bundle = parse_bundle(exported(block=block), where="x")
+    raw = compose_standalone(bundle)
+    graph = onnx.ModelProto.FromString(raw).graph
+    assert "ScatterND" not in {node.op_type for node in graph.node}
+    inputs = build_inputs(bundle, SMILES * 20)
+
+    def values(threads: int) -> np.ndarray:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        session = onnxruntime.InferenceSession(raw, options, providers=["CPUExecutionProvider"])
+        return np.stack([session.run(["mean"], inputs)[0] for _ in range(20)])
+
+    one, four = values(1), values(4)
+    np.testing.assert_allclose(four, np.broadcast_to(one[0], four.shape), rtol=1e-4, atol=1e-5)
+
+
+def test_a_calibrated_class_is_exported_calibrated() -> None:
+    arrays = {"calibration/1": np.array([0.5, -0.25])}
+    targets = (Target(name="y"), Target(name="toxic", kind="classification"))
+    bundle = parse_bundle(bundle_bytes(targets, arrays=arrays), where="x")
+    plain = parse_bundle(bundle_bytes(targets), where="x")
+    engine = OnnxEngine(bundle)
+    wanted = predict_chunk(SMILES, 0, bundle, engine)
+    found = run(compose_standalone(bundle), build_inputs(bundle, SMILES))
+    np.testing.assert_allclose(found["mean"], wanted.values, rtol=1e-5)
+    before = predict_chunk(SMILES, 0, plain, engine)
+    np.testing.assert_array_equal(before.values[:, 0], wanted.values[:, 0])
+    assert (before.values[:, 1] != wanted.values[:, 1]).all()
