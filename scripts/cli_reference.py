@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-COMMANDS = ("train", "distill", "predict", "evaluate", "export", "inspect", "featurize")
+COMMANDS = ("train", "distill", "predict", "evaluate", "export", "inspect", "models", "featurize")
 BEGIN = "<!-- command line: made by scripts/cli_reference.py -->"
 END = "<!-- command line: end -->"
 

@@ -47,11 +47,12 @@ def exported(
     n_experts: int = 2,
     descriptors: bool = False,
     targets: tuple[Target, ...] = TARGETS,
+    width: int = 16,
     **changes: Any,
 ) -> bytes:
-    """Return a bundle of width 16; `changes` go to `ModelConfig`."""
+    """Return a bundle; `changes` go to `ModelConfig`."""
     names = DESCRIPTORS if descriptors else ()
-    config = ModelConfig(width=16, descriptors="rdkit" if names else "none", **changes)
+    config = ModelConfig(width=width, descriptors="rdkit" if names else "none", **changes)
     experts = [expert(config, len(targets), len(names), seed) for seed in range(n_experts)]
     rng = np.random.default_rng(0)
     arrays = {}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ def work(models: Models, batch_size: int) -> Work[Task, ChunkResult]:
         serve=serve,
         setup=Setup(files, batch_size, models.trust.to_dict())._asdict(),
         to_message=Task._asdict,
-        from_message=_from_message,
+        from_message=partial(_from_message, n_targets=len(models.targets)),
         describe=_describe,
     )
 
@@ -65,9 +66,9 @@ def serve(setup: Message) -> Callable[[Message], Message]:
     return predict
 
 
-def _from_message(answer: dict[str, Any]) -> ChunkResult:
+def _from_message(answer: dict[str, Any], n_targets: int) -> ChunkResult:
     arrays = {
-        name: np.array(answer[name], dtype=np.float64).reshape(len(answer["status"]), -1)
+        name: np.array(answer[name], dtype=np.float64).reshape(-1, n_targets)
         for name in ("values", "sd", "lower", "upper")
     }
     return ChunkResult(**{**answer, **arrays})

@@ -11,7 +11,7 @@ from molscore.chem.descriptors import compute_descriptors
 from molscore.chem.molecule import Molecule
 from molscore.chem.parse import parse_smiles
 from molscore.chem.policy import ChemPolicy
-from molscore.errors import MolscoreError
+from molscore.errors import InputError, MolscoreError
 
 POLICY = ChemPolicy()
 SMILES = [
@@ -87,3 +87,17 @@ def test_a_killed_process_is_told_with_its_rows(monkeypatch):
 def test_describing_needs_no_torch():
     code = "import sys, molscore.chem.describing; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_molecule_that_has_no_descriptors_is_named(monkeypatch, workers):
+    whole = describing.compute_descriptors
+
+    def odd(block):
+        if any(m.smiles == "CCO" and m.row == 6 for m in block):
+            raise RuntimeError("odd")
+        return whole(block)
+
+    monkeypatch.setattr(describing, "compute_descriptors", odd)
+    with pytest.raises(InputError, match=r"row 7: the descriptors of 'CCO' .*odd"):
+        describe_many(molecules(20), POLICY, workers)

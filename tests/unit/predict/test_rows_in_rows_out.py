@@ -1,6 +1,7 @@
 """The stream: same rows, same order, whatever computes them and whatever goes wrong."""
 
 import csv
+import dataclasses
 import io
 import math
 import os
@@ -24,9 +25,12 @@ from molscore.data.writers import open_writer
 from molscore.errors import BundleError, ConfigError, MolscoreError
 from molscore.predict import stream
 from molscore.predict.chunks import RowRange
+from molscore.predict.engine import SharingEngine
 from molscore.predict.layout import output_layout
 from molscore.predict.models import Models
 from molscore.predict.stream import SERIAL_ROWS, Summary, predict_chunks, predict_stream
+from molscore.predict.task import Task
+from molscore.predict.worker import work
 from molscore.processes import pool
 from molscore.processes.worker import receive, send
 
@@ -47,10 +51,12 @@ def bundle(path: Path) -> Bundle:
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """A model whose last bits depend on what a molecule is computed with."""
+    """A model whose last bits depend on what a molecule is computed with, and that shares."""
     path = tmp_path_factory.mktemp("real") / "m.molscore"
-    path.write_bytes(exported())
-    return load_bundle(path)
+    path.write_bytes(exported(width=128))
+    loaded = load_bundle(path)
+    assert SharingEngine.pays(loaded)
+    return loaded
 
 
 class Lines:
@@ -442,3 +448,55 @@ def test_a_worker_that_talks_nonsense_is_an_error(
     with pytest.raises(MolscoreError, match=r"worker process \(pid \d+\) ended with exit code 0"):
         run(bundle, many(4000), workers=2)
     assert children() == []
+
+
+def test_few_tasks_start_few_workers(bundle: Bundle) -> None:
+    work_ = work(Models.open([bundle]), 16)
+    with pool.WorkerPool(work_, 8) as workers:
+        results = list(workers.run(Task(i, ["CCO"]) for i in range(2)))
+        assert [len(result) for result in results] == [1, 1]
+        assert len(workers._processes) <= 2
+
+
+def test_an_empty_chunk_keeps_its_shape_in_a_worker(bundle: Bundle) -> None:
+    work_ = work(Models.open([bundle]), 16)
+    with pool.WorkerPool(work_, 1) as workers:
+        (result,) = workers.run(iter([Task(0, [])]))
+    assert result.values.shape == result.upper.shape == (0, bundle.manifest.n_targets)
+
+
+def test_a_fault_of_our_own_is_told_as_it_is(bundle: Bundle) -> None:
+    work_ = dataclasses.replace(work(Models.open([bundle]), 16), from_message=lambda m: m["none"])
+    with pool.WorkerPool(work_, 1) as workers, pytest.raises(KeyError, match="none"):
+        list(workers.run(iter([Task(0, ["C"])])))
+
+
+def test_a_thread_that_cannot_start_is_told(
+    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(pool.threading.Thread, "start", refuse)
+    with (
+        pytest.raises(MolscoreError, match="cannot start a worker process: can't start"),
+        pool.WorkerPool(work(Models.open([bundle]), 16), 2) as workers,
+    ):
+        list(workers.run(iter([Task(0, ["C"])])))
+    assert all(process.poll() is not None for process in workers._processes)
+
+
+def test_rows_that_come_slowly_start_no_worker(
+    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "SERIAL_ROWS", 2)
+    monkeypatch.setattr(stream, "WorkerPool", None)  # which nobody may call
+
+    def tasks() -> Iterator[Task]:
+        for i in range(4):
+            time.sleep(0.3)
+            yield Task(i, ["CCO"] * 3)
+
+    models = Models.open([bundle])
+    results = list(stream.predict_tasks(tasks(), models, 2, 16, is_live=True))
+    assert len(results) == 4
