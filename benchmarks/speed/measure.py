@@ -12,6 +12,7 @@ import csv
 import gzip
 import json
 import os
+import random
 import resource
 import statistics
 import subprocess
@@ -144,10 +145,13 @@ class Bench:
         return self._written(path, islice(cycle(self.lines), n))
 
     def chains(self, n_atoms: int, n: int) -> str:
-        """Return a file of n molecules of so many atoms: rings on a chain, as drugs have."""
-        unit = "C(c1ccccc1)"
-        chain = unit * (n_atoms // 7) + "C" * (n_atoms % 7)
-        return self._written(self.work / f"atoms-{n_atoms}-{n}.smi.gz", (chain for _ in range(n)))
+        """Return a file of n molecules of so many atoms: chains of random pieces, many of them rings.
+
+        No two are alike, or those that share what they compute would have nothing to do.
+        """
+        draw = random.Random(n_atoms)  # noqa: S311 (no secret)
+        path = self.work / f"chains-{n_atoms}-{n}.smi.gz"
+        return self._written(path, (_chain(draw, n_atoms) for _ in range(n)))
 
     def _written(self, path: Path, lines: Iterator[str]) -> str:
         if not path.exists():
@@ -184,9 +188,18 @@ class Bench:
         command += ["--output-dir", str(path), "--epochs", "3", "--accelerator", "cpu"]
         return self.made(path / "model_0" / "best.pt", *command)
 
-    def predict(self, part: str, name: str, table: str, n: int, workers: int, model: str) -> Case:
-        """Return a prediction by molscore."""
-        command: tuple[str, ...] = (MOLSCORE, "predict", table, "--model", model, "--quiet")
+    def predict(
+        self,
+        part: str,
+        name: str,
+        table: str,
+        n: int,
+        workers: int,
+        model: str,
+        trust: tuple[str, ...] = ("--interval", "0", "--no-domain"),
+    ) -> Case:
+        """Return a prediction by molscore: of values alone, as the others make, unless told."""
+        command: tuple[str, ...] = (MOLSCORE, "predict", table, "--model", model, "--quiet", *trust)
         command += ("--workers", str(workers), "--output", str(self.work / "out.csv"), "--force")
         return Case(part, name, n, workers, command)
 
@@ -212,11 +225,21 @@ class Bench:
             command += ("--preds-path", str(self.work / "chemprop.csv"), "--accelerator", "cpu")
             yield Case("peers", "chemprop, one model", n, 2, command)
 
+    def trust(self) -> Iterator[Case]:
+        """Yield the shipped models, with and without what they say of their errors."""
+        n = self.options.rows
+        for model in ("aqsol", "aqsol-student"):
+            yield self.predict("trust", f"{model}, values alone", self.table(n), n, 2, model)
+            name = f"{model}, with intervals and domain"
+            yield self.predict("trust", name, self.table(n), n, 2, model, ())
+
     def growth(self) -> Iterator[Case]:
         """Yield what grows: rows, atoms, experts."""
         five, student = self.trained("five", "--epochs", "1"), self.student()
         for n in (1_000, 10_000, 100_000, 1_000_000):
             yield self.predict("rows", "student", self.table(n), n, 2, student)
+        for n in (100_000, 1_000_000):
+            yield self.predict("rows", "five experts", self.table(n), n, 2, five)
         for n_atoms in (10, 25, 50, 100, 200, 400):
             n = 40_000 // n_atoms
             table = self.chains(n_atoms, n)
@@ -225,6 +248,26 @@ class Bench:
         one = self.trained("one", "--epochs", "1", "--folds", "1")
         for name, model in (("1 expert", one), ("5 experts", five), ("25 experts", many)):
             yield self.predict("experts", name, self.table(10_000), 10_000, 2, model)
+
+
+PARTS: Final = ("peers", "trust", "growth")
+
+PIECES: Final = (
+    *(("C(c1ccccc1)", 7), ("C1CCN(CC1)", 6), ("c1ccc(cc1)", 6), ("C(=O)N", 3), ("C(C)(C)", 3)),
+    *(("C(O)", 2), ("C(F)", 2), ("CO", 2), ("C", 1)),
+)
+"""Parts of a chain, as SMILES that go on from the part before, and their heavy atoms."""
+
+
+def _chain(draw: random.Random, n_atoms: int) -> str:
+    """Return a random molecule of so many heavy atoms."""
+    parts = ["C"]
+    left = n_atoms - 1
+    while left:
+        piece, n = draw.choice([one for one in PIECES if one[1] <= left])
+        parts.append(piece)
+        left -= n
+    return "".join(parts)
 
 
 def read_results() -> list[dict[str, str]]:
@@ -314,9 +357,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("table", type=Path, help="a table to train the models on")
     parser.add_argument("--target", default="measured log solubility in mols per litre")
     parser.add_argument("--chemprop", help="its executable; left out when not given")
-    parser.add_argument(
-        "--parts", nargs="*", choices=("peers", "growth"), default=["peers", "growth"]
-    )
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--work", type=Path, default=HERE / ".cache", help="files and models")
@@ -324,7 +365,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     bench = Bench(options)
     about: dict[str, Any] = machine()
     for part in options.parts:
-        cases = list(bench.peers() if part == "peers" else bench.growth())
+        cases = list(getattr(bench, part)())
         done = {(r["part"], r["name"], r["rows"], r["workers"]) for r in read_results()}
         waiting = [case for case in cases if case.key not in done]
         take(waiting, options.rounds if part == "peers" else 1, bench.work, keep)

@@ -109,7 +109,7 @@ def cross_validation(metrics: Mapping[str, Any]) -> list[str]:
 def _trust(of_target: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a cross-validation shows of intervals, domain and probabilities."""
     interval, domain = of_target.get("interval"), of_target.get("domain")
-    if interval is not None and interval["width"] is not None:
+    if interval is not None and interval["width"] is not None and interval["constant_width"]:
         narrower = 1 - interval["width"] / interval["constant_width"]
         yield (
             f"{_interval_line(interval['level'], interval)}; {abs(narrower):.0%} "
@@ -148,10 +148,12 @@ def trust_lines(result: Any) -> list[str]:
     """
     lines = []
     for name, parts in result.intervals.items():
-        for part, said in parts.items():
-            if said["n"] and said["coverage"] is not None:
-                lines.append(f"{name}, {part}: {_interval_line(result.level, said)}")
+        part = "unseen" if parts["unseen"]["n"] else "all"
+        if parts[part]["n"] and parts[part]["coverage"] is not None:
+            lines.append(f"{name}, {part}: {_interval_line(result.level, parts[part])}")
     for name, parts in result.domain.items():
+        if not any(scores["n"] for scores in parts.values()):
+            continue
         figures = [
             f"{place} the domain {format_number(scores['n'])} rows"
             + "".join(

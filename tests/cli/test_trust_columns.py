@@ -113,7 +113,7 @@ def test_evaluate_tells_coverage_and_domain(
     invoke: Callable[..., Result], trusting: Path, table: Path
 ) -> None:
     done = invoke("evaluate", table, "--model", trusting)
-    assert "y, all: 90% intervals hold 66.7% of the values" in done.out
+    assert "y, unseen: 90% intervals hold 66.7% of the values" in done.out
     assert "y, unseen: inside the domain 2 rows" in done.out
     told = json.loads(invoke("evaluate", table, "--model", trusting, "--json").out)
     assert told["intervals"]["y"]["unseen"]["n"] == 3
