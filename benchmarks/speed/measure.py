@@ -145,11 +145,11 @@ class Bench:
         return self._written(path, islice(cycle(self.lines), n))
 
     def chains(self, n_atoms: int, n: int) -> str:
-        """Return a file of n molecules of so many atoms: chains of random pieces, many of them rings.
+        """Return a file of n molecules of so many atoms: random chains with many rings.
 
         No two are alike, or those that share what they compute would have nothing to do.
         """
-        draw = random.Random(n_atoms)  # noqa: S311 (no secret)
+        draw = random.Random(n_atoms)
         path = self.work / f"chains-{n_atoms}-{n}.smi.gz"
         return self._written(path, (_chain(draw, n_atoms) for _ in range(n)))
 

@@ -144,7 +144,12 @@ def evaluate(
     bundle = load_bundle(model)
     wanted = [target] if isinstance(target, str) else target
     chosen = _choose(bundle, wanted)
-    labelled = read_labelled(table, how, targets=[compared for _, compared in chosen])
+    labelled = read_labelled(
+        table,
+        how,
+        targets=[compared for _, compared in chosen],
+        flag=_flag(bundle, wanted),
+    )
     for note in labelled.notes:
         LOGGER.info("%s: %s", labelled.name, note)
     for item in labelled.rejected:
@@ -203,6 +208,14 @@ def _choose(bundle: Bundle, wanted: Sequence[str] | None) -> list[tuple[int, Tar
                 f"--target {name!r} is not a target of {bundle.where}; it has {', '.join(names)}"
             )
     return [(names.index(name), targets[names.index(name)]) for name in wanted]
+
+
+def _flag(bundle: Bundle, wanted: Sequence[str] | None) -> str:
+    """Return what names the columns of measured values, for messages."""
+    if wanted:
+        return "--target"
+    other = " (--target COLUMN names another column)" * (len(bundle.manifest.targets) == 1)
+    return f"the model's target{other}"
 
 
 def _predict(

@@ -72,7 +72,7 @@ app.command(
     epilog="""\b
 Examples:
   molscore predict smiles.txt > predictions.csv
-  molscore predict smiles.txt --model esol.molscore --interval 0.8 --neighbours 3
+  molscore predict smiles.txt --interval 0.8 --neighbours 3
   echo CCO | molscore predict - --model esol.molscore
   molscore predict smiles.txt --model esol.molscore --output predictions.csv.gz --resume"""
 )(predict)

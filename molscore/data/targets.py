@@ -118,6 +118,7 @@ def read_labelled(
     transform: Transform = "none",
     unit: str = "",
     note: str = "",
+    flag: str | None = None,
 ) -> LabelledTable:
     """Read a table to train or evaluate on, whole.
 
@@ -131,6 +132,7 @@ def read_labelled(
         transform: of regression targets given by name; classes have none.
         unit: of targets given by name.
         note: of targets given by name.
+        flag: what names the targets, for messages.
 
     Raises:
         ConfigError: if the target is ambiguous, or options do not fit.

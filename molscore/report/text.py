@@ -111,10 +111,10 @@ def _trust(of_target: Mapping[str, Any]) -> Iterator[str]:
     interval, domain = of_target.get("interval"), of_target.get("domain")
     if interval is not None and interval["width"] is not None and interval["constant_width"]:
         narrower = 1 - interval["width"] / interval["constant_width"]
-        yield (
-            f"{_interval_line(interval['level'], interval)}; {abs(narrower):.0%} "
-            f"{'narrower' if narrower >= 0 else 'wider'} than at one width for all"
-        )
+        than = f"{abs(narrower):.0%} {'narrower' if narrower > 0 else 'wider'} than"
+        if f"{abs(narrower):.0%}" == "0%":
+            than = "as wide as"
+        yield f"{_interval_line(interval['level'], interval)}; {than} at one width for all"
     if domain is not None and domain["rmse_outside"] is not None:
         yield (
             f"{domain['outside']:.0%} of the held-out rows are outside the domain: rmse "

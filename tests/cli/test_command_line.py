@@ -32,23 +32,24 @@ from molscore.train.config import TrainConfig
 ROOT = Path(__file__).resolve().parents[2]
 GROUP = typer.main.get_command(app)
 COMMANDS = GROUP.commands  # type: ignore[attr-defined]
-NAMES = ("train", "distill", "predict", "evaluate", "export", "inspect", "featurize")
+NAMES = ("train", "distill", "predict", "evaluate", "export", "inspect", "models", "featurize")
 TRAINING = ("train", "distill")
 
 OPTIONS = {
     "train": "output run-dir target task transform unit note folds-file workers device strict "
     "force resume epochs folds repeats split seed block plan integrator readout width descriptors "
-    "salts neutralize stereo tautomers smiles-column format separator encoding header decimal "
-    "sheet verbose quiet debug",
+    "salts neutralize stereo tautomers structures smiles-column format separator encoding header "
+    "decimal sheet verbose quiet debug",
     "distill": "output run-dir unlabelled folds-file exclude workers device force resume epochs "
     "seed block plan integrator readout width descriptors smiles-column format separator encoding "
     "header decimal sheet verbose quiet debug",
-    "predict": "model output output-format model-info workers engine device batch-size strict "
+    "predict": "model interval domain neighbours output output-format model-info workers engine "
+    "device batch-size strict force smiles-column format separator encoding header decimal sheet verbose quiet debug",
+    "evaluate": "model interval target output output-format json workers engine device strict "
     "force smiles-column format separator encoding header decimal sheet verbose quiet debug",
-    "evaluate": "model target output output-format json workers engine device strict force "
-    "smiles-column format separator encoding header decimal sheet verbose quiet debug",
     "export": "model output force verbose quiet debug",
     "inspect": "model json verbose quiet debug",
+    "models": "json verbose quiet debug",
     "featurize": "output kind output-format strict force salts neutralize stereo tautomers "
     "smiles-column format separator encoding header decimal sheet verbose quiet debug",
 }
@@ -131,7 +132,6 @@ class TestUsageErrors:
             ("", "Missing command"),
             ("predikt x", "predikt"),
             ("predict", "FILE"),
-            ("predict x", "--model"),
             ("predict x --model", "--model"),
             ("predict x --model m --nope", "--nope"),
             ("train -", "--output"),

@@ -48,9 +48,19 @@ class TestResult:
             "training 3 students of 2 epochs in 1 process on cpu",
         ):
             assert line in log
-        last = log.splitlines()[-2:]
-        assert last[0].startswith("logS: mean over 2 held-out folds: rmse ")
-        assert last[1].startswith("logS: the experts it learned from have rmse ")
+        last = log.splitlines()[-4:]
+        for line, start in zip(
+            last,
+            (
+                "mean over 2 held-out folds: rmse ",
+                "the experts it learned from have rmse ",
+                "90% intervals hold ",
+                "",
+            ),
+            strict=True,
+        ):
+            assert line.startswith(f"logS: {start}")
+        assert "outside the domain: rmse " in last[3]
 
     def test_it_predicts_and_is_evaluated_like_any_model(self, distilled: Path, invoke) -> None:
         model = distilled / "fast.molscore"

@@ -52,7 +52,7 @@ def test_the_same_structure_stays_in_one_fold_and_disagreement_is_told(tmp_path)
     folds = done.data.folds
     assert len(set(folds[10:13].tolist())) == 1
     assert folds[13] == folds[14]
-    assert any("5 rows hold 2 structures more than once" in w for w in done.warnings)
+    assert any("5 rows hold 2 structures (stereo aside) more than once" in w for w in done.warnings)
     assert any("1 of them carry different values of 'y'" in w for w in done.warnings)
 
 
