@@ -159,7 +159,8 @@ def read_labelled(
         requested,
         classes=kind == "classification",
         table=reader.name,
-        flag="the model's target" if targets and isinstance(targets[0], Target) else "--target",
+        flag=flag
+        or ("the model's target" if targets and isinstance(targets[0], Target) else "--target"),
     )
     cells = [cells[index] for index in chosen]
     decimals = _decimals(cells, options)

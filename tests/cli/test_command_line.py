@@ -44,7 +44,8 @@ OPTIONS = {
     "seed block plan integrator readout width descriptors smiles-column format separator encoding "
     "header decimal sheet verbose quiet debug",
     "predict": "model interval domain neighbours output output-format model-info workers engine "
-    "device batch-size strict force smiles-column format separator encoding header decimal sheet verbose quiet debug",
+    "device batch-size strict force smiles-column format separator encoding header decimal sheet "
+    "verbose quiet debug",
     "evaluate": "model interval target output output-format json workers engine device strict "
     "force smiles-column format separator encoding header decimal sheet verbose quiet debug",
     "export": "model output force verbose quiet debug",
