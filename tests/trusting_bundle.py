@@ -15,7 +15,7 @@ from molscore.trust.stored import Interval, Structures, Trust
 from tests.molecules import molecule
 
 KNOWN = ("CCO", "c1ccccc1", "CC(=O)O", "CCCCCCO", "CC(=O)[O-]")
-"""Structures it was trained on; their measured values are 0, 1, 2, 3, 4 and the errors halves."""
+"""Structures it was trained on; their measured values are 0, 1, 2, 3, 4."""
 
 TARGETS = (Target(name="y", unit="log10 mol/L"),)
 
@@ -39,13 +39,12 @@ def trust(n_targets: int = 1, *, structures: bool = True, threshold: float = 0.3
         structures=Structures(
             fingerprints=fingerprint_many(molecules),
             values=values,
-            errors=values / 2,
             smiles=KNOWN,
             threshold=threshold,
         )
         if structures
         else None,
-        intervals=(Interval(steps, 1.0, np.full(50, 2.0)),) * n_targets,
+        intervals=(Interval(steps, np.full(50, 2.0)),) * n_targets,
     )
 
 

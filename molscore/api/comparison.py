@@ -39,7 +39,8 @@ class Predictions:
             return None
         column = self.answer.extras.index("in_domain")
         cells = [row[column] for row in self.result.extras]
-        return np.array([cell == "yes" for cell in cells]) if "yes" in cells else None
+        known = any(cell in ("yes", "no") for cell in cells)
+        return np.array([cell == "yes" for cell in cells]) if known else None
 
 
 def compare_values(

@@ -89,17 +89,15 @@ class Predictor:
         import pandas as pd  # noqa: PLC0415 (0.6 s, and the command line does not need it)
 
         texts = _as_texts([smiles] if isinstance(smiles, str) else smiles)
-        frame = pd.DataFrame(
-            {"smiles": texts}, index=smiles.index if isinstance(smiles, pd.Series) else None
-        )
         results = list(predict_chunks(cut(iter(texts)), self._models, workers=self._workers))
         answer = self._models.answer
         layout = output_layout(["smiles"], answer)
         rows = [row for result in results for row in answers(result, answer)]
+        columns: dict[str, Any] = {"smiles": texts}
         for i, name in enumerate(layout.columns[1:]):
             cells = [row[i] for row in rows]
-            frame[name] = np.array(cells, dtype=np.float64) if name in layout.numbers else cells
-        return frame
+            columns[name] = np.array(cells, dtype=np.float64) if name in layout.numbers else cells
+        return pd.DataFrame(columns, index=smiles.index if isinstance(smiles, pd.Series) else None)
 
 
 def load(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from molscore.bundle.archive import MAX_FILE, MEMBER_LIMITS, unpack
 from molscore.bundle.manifest import Manifest, manifest_from_json
 from molscore.bundle.onnx_scan import scan
-from molscore.bundle.shipped import find_model
+from molscore.bundle.shipped import SUFFIX, find_model, shipped_models
 from molscore.bundle.signature import input_ports, output_port
 from molscore.bundle.strict_json import parse_object
 from molscore.bundle.summary import ClassCalibration
@@ -99,7 +99,11 @@ def load_bundle(path: str | Path) -> Bundle:
         with path.open("rb") as file:
             raw = file.read(MAX_FILE + 1)
     except FileNotFoundError:
-        raise BundleError(f"no such model: {path}") from None
+        names = ", ".join(shipped_models()) or "none"
+        raise BundleError(
+            f"no such model: {path}; give a {SUFFIX} file, or the name of one that comes with "
+            f"molscore ({names})"
+        ) from None
     except (OSError, ValueError) as error:
         raise BundleError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
     if len(raw) > MAX_FILE:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Final
 
 import molscore
-from molscore.errors import BundleError
 
 DEFAULT_MODEL: Final = "aqsol"
 """What predicts when no model is named."""
@@ -28,20 +27,6 @@ def shipped_models() -> dict[str, Path]:
 def find_model(model: str | Path) -> Path:
     """Return the file of a model that is given by path, or by the name of a shipped one.
 
-    A file of that name comes first.
-
-    Raises:
-        BundleError: when there is neither.
+    The name of a shipped one is its own: nothing in the working directory can take its place.
     """
-    path = Path(model)
-    # A name is what neither folder nor suffix is part of.
-    if path.exists() or path.name != str(model) or path.suffix:
-        return path
-    shipped = shipped_models()
-    if path.name in shipped:
-        return shipped[path.name]
-    names = ", ".join(shipped) or "none"
-    raise BundleError(
-        f"no such model: {model}; give a {SUFFIX} file, or the name of one that comes with "
-        f"molscore ({names})"
-    )
+    return shipped_models().get(str(model), Path(model))

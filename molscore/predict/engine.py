@@ -35,8 +35,9 @@ SHARED_FROM: Final = 128
 _LEAST_WIDTH: Final = 256
 """Width of all experts together from which on sorting the bonds costs less than it saves."""
 
-_GROUP_ATOMS: Final = 12_288
-"""Most atoms of the batches that share: a chunk of drug-like molecules."""
+_GROUP_ATOMS: Final = 10_240
+"""Most atoms of the batches that share: a little less than a chunk of drug-like molecules has, so
+that the largest group, and with it the memory, is met in the first chunks."""
 
 _FULL_WIDTH: Final = 5 * 128
 """Each session keeps its buffers, some 90 MB for so many atoms at width 128: where the experts

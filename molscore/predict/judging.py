@@ -4,7 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from molscore.chem.fingerprints import fingerprint_many
+from molscore.errors import MolscoreError
 from molscore.predict.core import ChunkResult, ReadChunk
+from molscore.predict.engine import OUT_OF_MEMORY, is_out_of_memory
 from molscore.trust.judge import Judge
 
 
@@ -36,7 +38,11 @@ def _judge(read: ReadChunk, judge: Judge, result: ChunkResult, part: NDArray[np.
             _fingerprints(read, part) if judge.takes_fingerprints else None,
             result.values[rows],
         )
-    except Exception:  # noqa: BLE001 (one odd molecule must not stop the table)
+    except MolscoreError:
+        raise
+    except Exception as error:  # noqa: BLE001 (one odd molecule must not stop the table)
+        if is_out_of_memory(error):
+            raise MolscoreError(OUT_OF_MEMORY) from None
         if len(part) > 1:
             for i in part:
                 _judge(read, judge, result, np.array([i]))

@@ -25,11 +25,13 @@ class Answer:
         targets: names.
         intervals: one flag a target, whether it has an interval.
         extras: names of further columns.
+        numeric: one flag each, whether they hold numbers.
     """
 
     targets: tuple[str, ...]
     intervals: tuple[bool, ...] = ()
     extras: tuple[str, ...] = ()
+    numeric: tuple[bool, ...] = ()
 
     @property
     def predictions(self) -> list[str]:
@@ -79,12 +81,8 @@ def output_layout(columns: Sequence[str], answer: Answer) -> OutputLayout:
     kept = [i for i in range(len(columns)) if i not in old]
     wanted = [*predictions, *answer.extras, "status", "error"]
     names = free_names({columns[i] for i in kept}, wanted)
-    texts = ("in_domain", "domain_note", NEIGHBOUR)
-    numbers = [
-        name
-        for asked, name in zip(wanted[:-2], names, strict=False)
-        if asked in predictions or not asked.startswith(texts)
-    ]
+    flags = (*[True] * len(predictions), *answer.numeric, False, False)
+    numbers = [name for name, is_number in zip(names, flags, strict=True) if is_number]
     return OutputLayout(
         columns=[*(columns[i] for i in kept), *names],
         numbers=numbers,
@@ -134,7 +132,9 @@ def _earlier_block(columns: Sequence[str], values: Sequence[str]) -> set[int]:
             same = {
                 i for i in range(start, extras) if columns[i] in predictions or plain[i] in numbered
             }
-            return same | set(range(extras, status + 2))
+            # What was said of other targets stays theirs.
+            ours = len(same) == extras - start
+            return same | set(range(extras if ours else status, status + 2))
     return set()
 
 

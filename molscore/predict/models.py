@@ -77,6 +77,7 @@ class Models:
                 for bundle, judge in zip(self.bundles, self.judges, strict=True)
                 for name in judge.extras
             ),
+            numeric=tuple(flag for judge in self.judges for flag in judge.numeric),
         )
 
     @property

@@ -115,6 +115,8 @@ def _trust(of_target: Mapping[str, Any]) -> Iterator[str]:
         if f"{abs(narrower):.0%}" == "0%":
             than = "as wide as"
         yield f"{_interval_line(interval['level'], interval)}; {than} at one width for all"
+    if interval is not None and interval["width"] is None:
+        yield f"too few held-out values ({interval['n']}) for {interval['level']:.0%} intervals"
     if domain is not None and domain["rmse_outside"] is not None:
         yield (
             f"{domain['outside']:.0%} of the held-out rows are outside the domain: rmse "

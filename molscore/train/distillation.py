@@ -131,6 +131,7 @@ def run_distillation(
     if not plain.takes_descriptors:
         data = data.without_descriptors()
     prepared = dataclasses.replace(prepared, data=data)
+    known = KnownStructures.from_arrays(bundle.arrays)
     config = run_config(
         table,
         prepared,
@@ -139,8 +140,9 @@ def run_distillation(
         train=train,
         device=device,
         teacher_sha256=bundle.sha256,
+        # What the teacher may not carry, its student may not either.
+        structures=known is None or not any(known.parts),
     )
-    known = KnownStructures.from_arrays(bundle.arrays)
     job = Job(
         table=table,
         prepared=prepared,
@@ -155,8 +157,6 @@ def run_distillation(
         progress=progress,
         # A teacher that does not say so was trained on this table at least, whose rows are taken.
         inherited=known,
-        # What the teacher may not carry, its student may not either.
-        structures=known is None or not any(known.parts),
         origin=origin,
     )
     return carry_out(job)

@@ -49,8 +49,8 @@ RUN_SCHEMA: Final = 1
 class RunConfig(Config):
     """What decides the outcome of a run; a run is resumed only under the same one.
 
-    `teacher_sha256` is that of the bundle students learn from, "" where experts learn measured
-    values.
+    `structures` says whether the bundle may carry those of the table. `teacher_sha256` is that of
+    the bundle students learn from, "" where experts learn measured values.
     """
 
     schema: int = RUN_SCHEMA
@@ -63,6 +63,7 @@ class RunConfig(Config):
     train: TrainConfig = TrainConfig()
     device: str = "cpu"
     start_sha256: str = ""
+    structures: bool = True
     teacher_sha256: str = ""
 
     @property

@@ -81,8 +81,6 @@ class Job:
         progress: told (epochs done, epochs in all).
         inherited: the structures that the model to start from, or to learn from, was trained
             on; the new one has learned of them too.
-        structures: whether the bundle may carry the structures of the table; else there are
-            hashes with a key alone.
         start: weights each expert starts from, taken in turn; none for a start from scratch.
         known: bool [n], the rows whose structures the model to start from was trained on.
         origin: other models and tables that had a part in this one, for its manifest.
@@ -100,7 +98,6 @@ class Job:
     log: RunLog
     progress: ProgressCallback | None
     inherited: KnownStructures | None
-    structures: bool = True
     start: Sequence[Weights] = ()
     known: NDArray[np.bool_] | None = None
     origin: Mapping[str, Any] = field(default_factory=dict)
@@ -128,11 +125,11 @@ def carry_out(job: Job) -> TrainResult:
         _train_waiting(job, [e for e in range(config.n_experts) if e not in done])
         experts = [folder.read_expert(e) for e in range(config.n_experts)]
         joined = job.join(config, prepared, [result for result, _ in experts])
-        fitted = fit_trust(prepared, job.table.targets, joined.oof, structures=job.structures)
+        fitted = fit_trust(prepared, job.table.targets, joined.oof, structures=config.structures)
         metrics = _write_assessment(job, joined, fitted)
         # The last experts are those that ship: the trees of a blend, which take all descriptors
         # where its networks take the same ones or none; and the student made of all experts.
-        secret = b"" if job.structures else bytes.fromhex(config.data_sha256)[:KEY_BYTES]
+        secret = b"" if config.structures else bytes.fromhex(config.data_sha256)[:KEY_BYTES]
         known = KnownStructures.of(prepared.keys, secret).joined(job.inherited)
         arrays: dict[str, Any] = {**known.to_arrays(), **fitted.arrays}
         for i, (_, scaler) in enumerate(experts[-len(joined.experts) :]):

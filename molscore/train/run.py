@@ -109,6 +109,7 @@ def run_training(
         train=train,
         device=device,
         start_sha256="" if start is None else start.sha256,
+        structures=structures,
     )
     job = Job(
         table=table,
@@ -122,7 +123,6 @@ def run_training(
         resume=resume,
         log=log,
         progress=progress,
-        structures=structures,
         start=() if start is None else start.experts,
         known=known,
         inherited=None if start is None else start.structures,

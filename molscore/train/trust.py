@@ -1,9 +1,11 @@
 """What a model can say about its own errors, learned from its cross-validation.
 
 Everything comes from held-out predictions: an expert's residual on a row it never saw, the row's
-neighbours among the structures of other folds, and a scale fitted without the row's fold. The
-interval of a new molecule is the prediction plus and minus a quantile of the scaled residuals
-times its own scale. See `molscore.stats.conformal` for sources.
+neighbours among the structures of other folds, and a scale fitted without the residuals of the
+row's fold. The interval of a new molecule is the prediction plus and minus a quantile of the scaled
+residuals times its own scale. Rows of other folds taught the expert that a row is judged by, so no
+theorem for finite samples holds; `benchmarks/trust` measures what does. See
+`molscore.stats.conformal` for sources.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +31,7 @@ from molscore.trust.features import (
     shape_features,
 )
 from molscore.trust.judge import neighbours_of
-from molscore.trust.stored import Interval, Structures, Trust
+from molscore.trust.stored import MAX_STRUCTURES, Interval, Structures, Trust
 
 LEVEL: Final = 0.9
 """The share that the figures of a training run are about."""
@@ -37,9 +39,6 @@ LEVEL: Final = 0.9
 OUTSIDE: Final = 0.1
 """Share of the held-out rows that are farther from the structures of other folds than the threshold
 of the domain."""
-
-MAX_STRUCTURES: Final = 50_000
-"""Structures a model carries; of more, a sample. A search takes a time in proportion."""
 
 MIN_ROWS: Final = 30
 """Rows from which the scale of residuals depends on anything."""
@@ -49,6 +48,7 @@ RIDGE: Final = 10.0
 """Of the scale: knots of a feature, and weight of the penalty on what a step adds, which falls with
 the root of the number of rows."""
 
+MAX_SCORES: Final = 20_000
 _TAIL: Final = 0.02
 _LEAST: Final = 1e-3
 
@@ -71,28 +71,17 @@ class Fitted:
 
 @dataclass(frozen=True)
 class _Around:
-    """Each structure's nearest among those of other folds.
+    """Each row's nearest among the structures of other folds.
 
     Attributes:
-        structures: all, with their values and errors.
-        of_row: int64 [n], the structure of each row.
-        similarity: float64 [n_structures, k]; NaN where a structure was not looked up.
-        index: int64 [n_structures, k].
+        structures: those that the bundle carries.
+        similarity: float64 [n, k]; NaN for a row that was not looked up.
+        index: int64 [n, k], which structures.
     """
 
     structures: Structures
-    of_row: Ints
     similarity: Floats
     index: Ints
-
-    def nearest(self) -> Floats:
-        """Return the similarity of each row to the nearest structure [n]."""
-        return np.asarray(self.similarity[self.of_row, 0])
-
-    def neighbours(self, target: int) -> Neighbours:
-        """Return those of each row."""
-        similarity, index = self.similarity[self.of_row], self.index[self.of_row]
-        return neighbours_of(self.structures, similarity, index, target)
 
 
 def fit_trust(
@@ -110,7 +99,7 @@ def fit_trust(
     folds = prepared.data.folds[:n]
     values = prepared.data.values[:n]
     predicted = average(targets, oof)[:n]
-    around = _look_around(prepared, values, predicted, folds) if structures else None
+    around = _look_around(prepared, values, folds) if structures else None
     shape = shape_features(prepared.data.graphs)[:n]
     intervals: list[Interval | None] = []
     arrays: Arrays = {}
@@ -127,67 +116,78 @@ def fit_trust(
                     [calibration.slope, calibration.intercept]
                 )
         elif there.any():
-            neighbours = None if around is None else around.neighbours(t)
+            neighbours = (
+                None
+                if around is None
+                else neighbours_of(around.structures, around.similarity, around.index, t)
+            )
             interval, said = _fit_interval(y, p, shape, neighbours, folds, there)
             if around is not None:
-                said["domain"] = _describe_domain(around.nearest(), y - p, folds, there)
+                said["domain"] = _describe_domain(around.similarity[:, 0], y - p, folds, there)
         intervals.append(interval)
         figures[target.name] = said
-    trust = Trust(
-        prepared.atoms, None if around is None else _sample(around.structures), tuple(intervals)
-    )
+    trust = Trust(prepared.atoms, None if around is None else around.structures, tuple(intervals))
     return Fitted(arrays | trust.to_arrays(), figures)
 
 
-def _look_around(
-    prepared: Prepared, values: Floats, predicted: Floats, folds: Ints
-) -> _Around | None:
-    """Find the neighbours of every structure; None where there are too few."""
+def _look_around(prepared: Prepared, values: Floats, folds: Ints) -> _Around | None:
+    """Find the neighbours of every row among the structures to be carried; None for too few."""
     keys = np.array(prepared.keys)
     _, first, of_row = np.unique(keys, return_index=True, return_inverse=True)
-    # In the order of the table, so that a stored list reads like it.
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    first, of_row = first[order], place[of_row]
-    fingerprints = prepared.fingerprints[first]
-    fold_of = folds[first]
-    similarity, index = _neighbours_elsewhere(fingerprints, fold_of)
+    means = _mean_of_groups(values, of_row, len(first))
+    chosen = np.argsort(first)  # in the order of the table, so that a stored list reads like it
+    if len(chosen) > MAX_STRUCTURES:
+        some = np.random.default_rng(0).choice(len(chosen), MAX_STRUCTURES, replace=False)
+        chosen = chosen[np.sort(some)]
+    rows = first[chosen]
+    similarity, index = _neighbours_elsewhere(
+        prepared.fingerprints, folds, of_row, prepared.fingerprints[rows], folds[rows], chosen
+    )
     if not similarity.shape[1]:
         return None
     nearest = similarity[:, 0]
-    threshold = float(np.quantile(nearest[np.isfinite(nearest)], OUTSIDE))
-    n = len(first)
     stored = Structures(
-        fingerprints=fingerprints,
-        values=_mean_of_groups(values, of_row, n),
-        errors=_mean_of_groups(np.abs(values - predicted), of_row, n),
-        smiles=tuple(prepared.smiles[i] for i in first),
-        threshold=threshold,
+        fingerprints=prepared.fingerprints[rows],
+        values=means[chosen],
+        smiles=tuple(prepared.smiles[i] for i in rows),
+        threshold=float(np.quantile(nearest[np.isfinite(nearest)], OUTSIDE)),
     )
-    return _Around(stored, of_row, similarity, index)
+    return _Around(stored, similarity, index)
 
 
-def _neighbours_elsewhere(fingerprints: NDArray[np.uint8], folds: Ints) -> tuple[Floats, Ints]:
-    """Return similarity and number [n, k] of the nearest structures that are in other folds.
+def _neighbours_elsewhere(
+    fingerprints: NDArray[np.uint8],
+    folds: Ints,
+    structures: Ints,
+    stored: NDArray[np.uint8],
+    stored_folds: Ints,
+    stored_structures: Ints,
+) -> tuple[Floats, Ints]:
+    """Return similarity and number [n, k] of each row's nearest stored structures in other folds.
 
-    Without folds, of the nearest others. NaN for structures that are never held out.
+    Without folds, of the nearest that are not its own. NaN for rows that are never held out.
+
+    Args:
+        fingerprints: uint8 [n, n_bytes], of the rows.
+        folds: int64 [n].
+        structures: int64 [n], number of the structure of each row.
+        stored: uint8 [m, n_bytes], fingerprints of different structures.
+        stored_folds: int64 [m].
+        stored_structures: int64 [m], their numbers.
     """
-    n = len(folds)
+    n, m = len(folds), len(stored_folds)
     if (folds < 0).all():
-        k = min(N_NEIGHBOURS, n - 1)
-        similarity, index = SimilaritySearch(fingerprints, k + 1).nearest(fingerprints)
-        # It is its own nearest, or one of equal ones is.
-        own = np.where(index == np.arange(n)[:, None], 1, 0)
-        own[own.sum(axis=1) == 0, -1] = 1
-        others = own == 0
-        return similarity[others].reshape(n, k), index[others].reshape(n, k)
+        k = min(N_NEIGHBOURS, m - 1)
+        similarity, index = SimilaritySearch(stored, k + 1).nearest(fingerprints)
+        own = stored_structures[index] == structures[:, None]
+        own[~own.any(axis=1), -1] = True  # one too many, where it is not among its nearest
+        return similarity[~own].reshape(n, k), index[~own].reshape(n, k)
     parts = [fold for fold in np.unique(folds) if fold >= 0]
-    k = min(N_NEIGHBOURS, *(int((folds != fold).sum()) for fold in parts))
+    k = min(N_NEIGHBOURS, *(int((stored_folds != fold).sum()) for fold in parts))
     similarity, index = np.full((n, k), np.nan), np.zeros((n, k), dtype=np.int64)
     for fold in parts if k else []:
-        inside, elsewhere = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        near, which = SimilaritySearch(fingerprints[elsewhere], k).nearest(fingerprints[inside])
+        inside, elsewhere = np.flatnonzero(folds == fold), np.flatnonzero(stored_folds != fold)
+        near, which = SimilaritySearch(stored[elsewhere], k).nearest(fingerprints[inside])
         similarity[inside], index[inside] = near, elsewhere[which]
     return similarity, index
 
@@ -200,21 +200,6 @@ def _mean_of_groups(values: Floats, group: Ints, n: int) -> NDArray[np.float32]:
     np.add.at(count, group, there)
     with np.errstate(invalid="ignore"):
         return (total / count).astype(np.float32)
-
-
-def _sample(structures: Structures) -> Structures:
-    """Return at most `MAX_STRUCTURES`, in their order."""
-    n = len(structures.smiles)
-    if n <= MAX_STRUCTURES:
-        return structures
-    chosen = np.sort(np.random.default_rng(0).choice(n, MAX_STRUCTURES, replace=False))
-    return Structures(
-        structures.fingerprints[chosen],
-        structures.values[chosen],
-        structures.errors[chosen],
-        tuple(structures.smiles[i] for i in chosen),
-        structures.threshold,
-    )
 
 
 def _fit_interval(
@@ -230,19 +215,28 @@ def _fit_interval(
     size = np.abs(residuals)
     usual = float(size.mean())
     around = None if neighbours is None else Neighbours(*(a[there] for a in neighbours))
-    features = difficulty_features(p[there], shape[there], around, usual)
+    features = difficulty_features(p[there], shape[there], around)
     scale = np.empty_like(size)
     for fold in np.unique(folds):
         held_out = folds == fold
         fitted = fit_difficulty(features[~held_out], size[~held_out], usual)
         scale[held_out] = fitted.scale(features[held_out])
     scores = size / scale
-    interval = Interval(fit_difficulty(features, size, usual), usual, np.sort(scores))
+    interval = Interval(fit_difficulty(features, size, usual), _thinned(np.sort(scores)))
     widths = cross_widths(scores, scale, folds, LEVEL)
     even = cross_widths(size, np.ones_like(size), folds, LEVEL)
     said = {"level": LEVEL, **describe_intervals(residuals, widths, scale)}
     said["constant_width"] = describe_intervals(residuals, even, scale)["width"]
     return interval, {"interval": said}
+
+
+def _thinned(scores: Floats) -> Floats:
+    """Return at most `MAX_SCORES` of sorted scores, whose quantiles are no smaller than of all."""
+    n = len(scores)
+    if n <= MAX_SCORES:
+        return scores
+    ranks = np.ceil(np.arange(1, MAX_SCORES + 1) * (n + 1) / (MAX_SCORES + 1)).astype(np.int64)
+    return np.asarray(scores[np.minimum(ranks, n) - 1])
 
 
 def fit_difficulty(features: Floats, size: Floats, usual: float) -> Difficulty:

@@ -1,7 +1,9 @@
 """Facts about a prediction that say how large its error may be.
 
 All are known for a molecule that was never measured: what the model says of it, its size and kind,
-and its nearest neighbours in the training set with their values and held-out errors.
+and its nearest neighbours in the training set with their values. Their held-out errors would say
+more, and too much: the expert that made a neighbour's error had learned the row itself, which no
+new molecule can claim, and intervals would come out too narrow.
 """
 
 from typing import Final, NamedTuple
@@ -18,8 +20,7 @@ N_NEIGHBOURS: Final = 10
 
 SHAPE: Final = ("prediction", "atoms", "charged atoms", "odd atoms", "hetero share", "cycles")
 NEIGHBOURHOOD: Final = (
-    *("nearest similarity", "mean similarity", "neighbours' error", "neighbours' spread"),
-    "distance from neighbours",
+    *("nearest similarity", "mean similarity", "neighbours' spread", "distance from neighbours"),
 )
 FEATURES: Final = (*SHAPE, *NEIGHBOURHOOD)
 """In the order of the columns; a bundle without structures has those of `SHAPE` alone."""
@@ -40,12 +41,10 @@ class Neighbours(NamedTuple):
     Attributes:
         similarity: float64 [n, k], the largest first.
         value: float64 [n, k], what was measured, in the unit the model learns; NaN for nothing.
-        error: float64 [n, k], size of the held-out residual; NaN where there is none.
     """
 
     similarity: Floats
     value: Floats
-    error: Floats
 
 
 def shape_features(graphs: PackedGraphs) -> Floats:
@@ -67,29 +66,24 @@ def shape_features(graphs: PackedGraphs) -> Floats:
     ).astype(np.float64)
 
 
-def difficulty_features(
-    prediction: Floats, shape: Floats, neighbours: Neighbours | None, usual_error: float
-) -> Floats:
+def difficulty_features(prediction: Floats, shape: Floats, neighbours: Neighbours | None) -> Floats:
     """Return the facts about n predictions of one target, float64 [n, n_features].
 
     Args:
         prediction: float64 [n], in the unit the model learns.
         shape: of `shape_features`.
         neighbours: None for a model that carries no structures.
-        usual_error: taken where no neighbour has one.
     """
     known = np.concatenate([prediction[:, None], shape], axis=1)
     if neighbours is None:
         return known
     similarity = neighbours.similarity
     weight = np.maximum(similarity, _LEAST_WEIGHT) ** 2
-    error, _ = _weighted(weight, neighbours.error)
     mean, spread = _weighted(weight, neighbours.value)
     near = np.stack(
         [
             similarity[:, 0],
             similarity.mean(axis=1),
-            np.where(np.isnan(error), usual_error, error),
             np.where(np.isnan(spread), 0.0, spread),
             np.where(np.isnan(mean), 0.0, np.abs(mean - prediction)),
         ],

@@ -59,6 +59,7 @@ class Judge:
     Attributes:
         intervals: one flag a target, whether it has an interval.
         extras: names of further columns.
+        numeric: one flag each, whether they hold numbers.
 
     Raises:
         BundleError: when what the model carries makes no sense.
@@ -85,6 +86,11 @@ class Judge:
         self.extras = (
             *(DOMAIN_COLUMNS if self._domain else ()),
             *_neighbour_columns(self._n_shown, self._targets),
+        )
+        n_numbers = 1 + len(self._targets)
+        self.numeric = (
+            *((True, False, False) if self._domain else ()),
+            *(False, *[True] * n_numbers) * self._n_shown,
         )
         self._atoms = None if trust is None else KnownAtoms(trust.atoms)
         self._search: SimilaritySearch | None = None
@@ -144,7 +150,7 @@ class Judge:
                 if nearest is None or structures is None
                 else neighbours_of(structures, nearest.similarity, nearest.which, t)
             )
-            features = difficulty_features(prediction, shape, around, interval.usual_error)
+            features = difficulty_features(prediction, shape, around)
             half = interval.half_widths(features, self._level)
             with np.errstate(over="ignore", invalid="ignore"):
                 bounds = [target.inverse(prediction + side * half) for side in (-1, 1)]
@@ -205,7 +211,6 @@ def neighbours_of(
     return Neighbours(
         similarity[:, :k],
         structures.values[chosen, target].astype(np.float64),
-        structures.errors[chosen, target].astype(np.float64),
     )
 
 

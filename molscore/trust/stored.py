@@ -4,11 +4,10 @@ trust/atoms           int64 [m, 2], atomic number and charge of every kind of at
 trust/fingerprints    uint8 [n, 128], one structure a row; this and what follows to `smiles` only
                       where the bundle may carry structures
 trust/values          float32 [n, n_targets], measured, in the unit the model learns; NaN for none
-trust/errors          float32 [n, n_targets], size of the held-out residual; NaN for none
 trust/smiles          uint8, UTF-8, one structure a line
 trust/threshold       float64 [1], the similarity below which a molecule is out of reach
 trust/T/scores        float64 [r], for target number T: held-out residuals over their scale, sorted
-trust/T/scale         float64 [2], intercept of the scale's logarithm, and the usual error
+trust/T/scale         float64 [1], intercept of the scale's logarithm
 trust/T/steps         float64 [s, 4], feature, start, end and climb of each step
 """
 
@@ -29,7 +28,12 @@ from molscore.stats.difficulty import Difficulty
 from molscore.trust.features import FEATURES, SHAPE
 
 PREFIX: Final = "trust/"
-_STRUCTURES: Final = ("fingerprints", "values", "errors", "smiles", "threshold")
+MAX_STRUCTURES: Final = 20_000
+"""Structures a model carries; of more, a sample. A search takes a time in proportion."""
+
+MAX_STEPS: Final = 1_000
+MAX_ATOM_KINDS: Final = 5_000
+_STRUCTURES: Final = ("fingerprints", "values", "smiles", "threshold")
 _OF_TARGET: Final = ("scores", "scale", "steps")
 
 Floats = NDArray[np.float64]
@@ -41,12 +45,10 @@ class Interval:
 
     Attributes:
         difficulty: the scale of the residuals.
-        usual_error: mean size of the held-out residuals.
         scores: float64 [r], sizes of the held-out residuals over their scale, sorted.
     """
 
     difficulty: Difficulty
-    usual_error: float
     scores: Floats
 
     def half_widths(self, features: Floats, level: float) -> Floats:
@@ -64,14 +66,12 @@ class Structures:
     Attributes:
         fingerprints: uint8 [n, N_BYTES].
         values: float32 [n, n_targets], their mean measured value; NaN for none.
-        errors: float32 [n, n_targets], mean size of the held-out residual; NaN for none.
         smiles: n of them.
         threshold: the similarity to the nearest one below which a molecule is out of reach.
     """
 
     fingerprints: NDArray[np.uint8]
     values: NDArray[np.float32]
-    errors: NDArray[np.float32]
     smiles: tuple[str, ...]
     threshold: float
 
@@ -97,7 +97,6 @@ class Trust:
             arrays |= {
                 "fingerprints": self.structures.fingerprints,
                 "values": self.structures.values,
-                "errors": self.structures.errors,
                 "smiles": np.frombuffer("\n".join(self.structures.smiles).encode(), np.uint8),
                 "threshold": np.array([self.structures.threshold]),
             }
@@ -106,7 +105,7 @@ class Trust:
                 continue
             steps = interval.difficulty
             arrays[f"{t}/scores"] = interval.scores
-            arrays[f"{t}/scale"] = np.array([steps.intercept, interval.usual_error])
+            arrays[f"{t}/scale"] = np.array([steps.intercept])
             arrays[f"{t}/steps"] = np.stack(
                 [steps.feature.astype(np.float64), steps.start, steps.end, steps.climb], axis=1
             )
@@ -130,7 +129,11 @@ def read_trust(bundle: Bundle) -> Trust | None:
     n_targets = bundle.manifest.n_targets
     reader = _Reader(arrays, bundle.where)
     numbers = reader.take("atoms", np.int64, (None, 2))
-    reader.require("atoms", bool(((numbers[:, 0] > 0) & (numbers[:, 0] <= 118)).all()))
+    reader.require(
+        "atoms",
+        len(numbers) <= MAX_ATOM_KINDS
+        and bool(((numbers[:, 0] > 0) & (numbers[:, 0] <= 118)).all()),
+    )
     atoms = frozenset((int(number), int(charge)) for number, charge in numbers)
     structures = _read_structures(reader, n_targets) if reader.has(_STRUCTURES) else None
     n_features = len(SHAPE if structures is None else FEATURES)
@@ -147,30 +150,32 @@ def _read_structures(reader: "_Reader", n_targets: int) -> Structures:
     fingerprints = reader.take("fingerprints", np.uint8, (None, N_BYTES))
     n = len(fingerprints)
     values = reader.take("values", np.float32, (n, n_targets))
-    errors = reader.take("errors", np.float32, (n, n_targets))
     (threshold,) = reader.take("threshold", np.float64, (1,)).tolist()
     smiles = reader.text("smiles")
-    reader.require("fingerprints", n > 0)
+    reader.require("fingerprints", 0 < n <= MAX_STRUCTURES)
     reader.require("values", not np.isinf(values).any())
-    reader.require("errors", not (np.isinf(errors).any() or (errors < 0).any()))
     reader.require("threshold", 0.0 <= threshold <= 1.0)
-    reader.require("smiles", len(smiles) == n)
-    return Structures(fingerprints, values, errors, smiles, threshold)
+    # They are printed: no word of a stranger is to steer a terminal or a spreadsheet.
+    plain = all(one.isprintable() and " " not in one and one[:1] not in "=+@" for one in smiles)
+    reader.require("smiles", len(smiles) == n and plain)
+    return Structures(fingerprints, values, smiles, threshold)
 
 
 def _read_interval(reader: "_Reader", t: int, n_features: int) -> Interval:
     scores = reader.take(f"{t}/scores", np.float64, (None,))
-    intercept, usual = reader.take(f"{t}/scale", np.float64, (2,)).tolist()
+    (intercept,) = reader.take(f"{t}/scale", np.float64, (1,)).tolist()
     steps = reader.take(f"{t}/steps", np.float64, (None, 4))
     reader.require(
         f"{t}/scores", bool(np.isfinite(scores).all() and (np.diff(scores, prepend=0) >= 0).all())
     )
-    reader.require(f"{t}/scale", bool(np.isfinite([intercept, usual]).all()) and usual >= 0)
+    reader.require(f"{t}/scale", bool(np.isfinite(intercept)))
     feature, start, end, climb = steps.T
-    whole = bool(np.isfinite(steps).all() and np.isin(feature, np.arange(n_features)).all())
+    whole = len(steps) <= MAX_STEPS and bool(
+        np.isfinite(steps).all() and np.isin(feature, np.arange(n_features)).all()
+    )
     reader.require(f"{t}/steps", whole and bool((end > start).all()))
     difficulty = Difficulty(intercept, feature.astype(np.int64), start, end, climb)
-    return Interval(difficulty, usual, scores)
+    return Interval(difficulty, scores)
 
 
 class _Reader:

@@ -45,22 +45,26 @@ def test_they_are_small_enough_for_a_wheel() -> None:
     assert sum(path.stat().st_size for path in shipped_models().values()) < 10e6
 
 
-def test_a_file_of_the_same_name_comes_first(
+def test_nothing_in_the_working_directory_takes_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert find_model(DEFAULT_MODEL) == shipped_models()[DEFAULT_MODEL]
     Path(DEFAULT_MODEL).write_text("mine")
-    assert find_model(DEFAULT_MODEL) == Path(DEFAULT_MODEL)
+    assert find_model(DEFAULT_MODEL) == shipped_models()[DEFAULT_MODEL]
+    Path(DEFAULT_MODEL).unlink()
+    Path(DEFAULT_MODEL).mkdir()
+    assert load_bundle(DEFAULT_MODEL).path == shipped_models()[DEFAULT_MODEL]
 
 
 def test_what_is_neither_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BundleError, match=f"no such model: nothing; .*{DEFAULT_MODEL}"):
         load_bundle("nothing")
-    for path in ("aqsol.molscore", "./aqsol", "models/aqsol"):
+    for path in ("aqsol.molscore", "models/aqsol"):
         with pytest.raises(BundleError, match="no such model"):
             load_bundle(path)
+    with pytest.raises(BundleError, match="cannot read"):
+        load_bundle("a" * 300)
 
 
 def test_every_package_is_installed() -> None:

@@ -8,18 +8,24 @@ import pytest
 
 import molscore
 from molscore.bundle.reader import load_bundle
+from molscore.bundle.similarity_graph import SimilaritySearch
 from molscore.bundle.structures import STRUCTURES, KnownStructures
 from molscore.bundle.summary import sigmoid
 from molscore.chem.fingerprints import fingerprint_many
-from molscore.stats.conformal import describe_intervals
+from molscore.chem.policy import ChemPolicy
+from molscore.data.targets import read_labelled
+from molscore.errors import ConfigError
+from molscore.stats.conformal import conformal_quantile, describe_intervals
 from molscore.train import trust as fitting
+from molscore.train.assess import OutOfFold
 from molscore.train.calibration import calibrate
+from molscore.train.prepare import prepare
 from molscore.train.trust import (
     _fit_interval,
     _neighbours_elsewhere,
     fit_difficulty,
 )
-from molscore.trust.features import SHAPE
+from molscore.trust.features import SHAPE, Neighbours, difficulty_features
 from molscore.trust.stored import read_trust
 from tests.molecules import VARIED, molecule
 
@@ -71,21 +77,26 @@ def test_no_error_at_all_is_a_scale_too() -> None:
     assert (fitted.scale(np.zeros((2, 3))) > 0).all()
 
 
+def elsewhere(prints: np.ndarray, folds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    every = np.arange(len(folds))
+    return _neighbours_elsewhere(prints, folds, every, prints, folds, every)
+
+
 def test_neighbours_come_from_other_folds() -> None:
     prints = fingerprint_many([molecule(s) for s in VARIED])
     folds = np.arange(len(VARIED)) % 3
-    similarity, index = _neighbours_elsewhere(prints, folds)
+    similarity, index = elsewhere(prints, folds)
     assert similarity.shape == (len(VARIED), 8)
     assert (folds[index] != folds[:, None]).all()
     folds[:2] = -1  # never held out: others may be near them, they have no neighbours
-    similarity, index = _neighbours_elsewhere(prints, folds)
+    similarity, index = elsewhere(prints, folds)
     assert np.isnan(similarity[:2]).all()
     assert np.isin([0, 1], index[2:]).all()
 
 
 def test_without_folds_a_structure_is_not_its_own_neighbour() -> None:
     prints = fingerprint_many([molecule(s) for s in [*VARIED, "CCCCCCCCCO", "CCCCCCCCCO"]])
-    similarity, index = _neighbours_elsewhere(prints, np.full(len(prints), -1))
+    similarity, index = elsewhere(prints, np.full(len(prints), -1))
     assert (index != np.arange(len(prints))[:, None]).all()
     assert similarity[-1, 0] == similarity[-2, 0] == 1.0  # twins
     assert similarity[0, 0] < 1.0
@@ -161,15 +172,20 @@ class TestWholeRuns:
         assert frame.in_domain.tolist()[1] == "no"
         assert json.loads((result.run_dir / "metrics.json").read_text()) == result.metrics
 
-    def test_scores_are_those_of_the_held_out_rows(self, trained) -> None:
-        result = trained[True]
-        trust = read_trust(load_bundle(result.bundle))
-        rows = np.genfromtxt(
-            result.run_dir / "oof.csv", delimiter=",", names=True, dtype=None, encoding=None
-        )
-        rows = rows[rows["name"] == "logS"]
-        errors = np.abs(rows["target"] - rows["prediction"])
-        assert trust.intervals[0].usual_error == pytest.approx(errors.mean(), rel=1e-4)
+    def test_another_choice_about_structures_does_not_go_on(self, trained) -> None:
+        """A flag that is forgotten must not write what is confidential."""
+        for structures, result in trained.items():
+            with pytest.raises(ConfigError, match="structures was"):
+                molscore.train(
+                    Path(result.bundle).with_name("t.csv"),
+                    output=result.bundle,
+                    target=["logS", "acid"],
+                    width=16,
+                    epochs=2,
+                    structures=not structures,
+                    resume=True,
+                    force=True,
+                )
 
     def test_without_structures_there_are_keyed_hashes_alone(self, trained) -> None:
         result = trained[False]
@@ -204,11 +220,77 @@ class TestWholeRuns:
             np.testing.assert_array_equal(array, theirs[name])
 
 
-def test_large_sets_carry_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    from trusting_bundle import trust
+def test_scores_are_thinned_to_no_narrower_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "MAX_SCORES", 99)
+    scores = np.sort(RNG.exponential(size=5000))
+    thin = fitting._thinned(scores)
+    assert len(thin) == 99
+    for level in (0.5, 0.8, 0.9, 0.95):
+        whole, few = conformal_quantile(scores, level), conformal_quantile(thin, level)
+        assert whole <= few < 1.2 * whole
+    assert fitting._thinned(scores[:50]) is not None
+    np.testing.assert_array_equal(fitting._thinned(scores[:50]), scores[:50])
 
-    monkeypatch.setattr(fitting, "MAX_STRUCTURES", 3)
-    whole = trust().structures
-    some = fitting._sample(whole)
-    assert len(some.smiles) == len(some.fingerprints) == len(some.values) == 3
-    assert set(some.smiles) < set(whole.smiles)
+
+def test_large_sets_are_judged_by_the_sample_they_carry(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A threshold set among all would put every molecule out of the domain of a sample."""
+    smiles = [
+        f"{'C' * a}{middle}{'C' * b}"
+        for a in range(1, 9)
+        for b in range(9)
+        for middle in ("O", "N", "S", "C(=O)", "c1ccc(cc1)")
+    ]
+    path = tmp_path / "t.csv"
+    path.write_text("smiles,y\n" + "".join(f"{s},{len(s)}\n" for s in smiles))
+    monkeypatch.setattr(fitting, "MAX_STRUCTURES", 40)
+    table = read_labelled(path)
+    prepared = prepare(
+        table, policy=ChemPolicy(), split="random", n_folds=5, seed=0, descriptors=False, workers=1
+    )
+    n = len(prepared.keys)
+    oof = OutOfFold(np.zeros((1, n, 1)))
+    fitted = fitting.fit_trust(prepared, table.targets, oof, structures=True)
+    assert len(fitted.arrays["trust/fingerprints"]) == 40
+    threshold = fitted.arrays["trust/threshold"][0]
+    carried = SimilaritySearch(fitted.arrays["trust/fingerprints"], 1)
+    similarity, _ = carried.nearest(prepared.fingerprints)
+    assert (similarity[:, 0] < threshold).mean() <= 0.12
+
+
+def series_trial(seed: int, n: int = 1000, n_series: int = 500) -> tuple[float, float]:
+    """Return the share of values that intervals hold: of the cross-validation, and of new rows.
+
+    Series of like molecules whose values are noise, and experts that answer the mean of a series.
+    """
+    rng = np.random.default_rng(seed)
+    series, y = rng.integers(0, n_series, n), rng.standard_normal(n)
+    folds = rng.permutation(n) % 5
+    new_series, new_y = rng.integers(0, n_series, n), rng.standard_normal(n)
+
+    def answer(fold: int, asked: np.ndarray) -> np.ndarray:
+        learned = folds != fold
+        total = np.bincount(series[learned], y[learned], n_series)
+        return (total / np.maximum(np.bincount(series[learned], minlength=n_series), 1))[asked]
+
+    def around(same: np.ndarray) -> Neighbours:
+        nearest = np.argsort(~same, axis=1, kind="stable")[:, :10]
+        return Neighbours(np.where(np.take_along_axis(same, nearest, 1), 1.0, 0.1), y[nearest])
+
+    p = np.concatenate([answer(fold, series[folds == fold]) for fold in range(5)])
+    p = p[np.argsort(np.argsort(folds, kind="stable"))]
+    shape, there = np.zeros((n, len(SHAPE) - 1)), np.ones(n, dtype=np.bool_)
+    elsewhere = (series[:, None] == series) & (folds[:, None] != folds)
+    interval, said = _fit_interval(y, p, shape, around(elsewhere), folds, there)
+    new_p = answer(0, new_series)
+    features = difficulty_features(new_p, shape, around(new_series[:, None] == series))
+    inside = np.abs(new_y - new_p) <= interval.half_widths(features, 0.9)
+    return said["interval"]["coverage"], float(inside.mean())
+
+
+def test_intervals_hold_for_new_molecules_of_noisy_series() -> None:
+    """An expert knows the other members of a series: no feature may tell what it made of them."""
+    shares = np.mean([series_trial(seed) for seed in range(4)], axis=0)
+    assert (shares > 0.885).all()
+    assert (shares < 0.93).all()

@@ -36,11 +36,10 @@ CHANGES = {
     "trust/atoms": np.array([[0, 0]]),
     "trust/fingerprints": np.zeros((len(KNOWN), 64), dtype=np.uint8),
     "trust/values": np.zeros((len(KNOWN) + 1, 1), dtype=np.float32),
-    "trust/errors": np.full((len(KNOWN), 1), -1, dtype=np.float32),
     "trust/threshold": np.array([np.nan]),
     "trust/smiles": np.frombuffer(b"C\nCC", dtype=np.uint8),
     "trust/0/scores": np.array([2.0, 1.0]),
-    "trust/0/scale": np.array([np.inf, 1.0]),
+    "trust/0/scale": np.array([np.inf]),
     "trust/0/steps": np.array([[99.0, 0, 1, 1]]),
     "trust/1/scores": np.array([1.0]),
     "trust/other": np.array([1.0]),
@@ -71,6 +70,12 @@ def test_what_is_missing_is_named(name: str) -> None:
         ("trust/0/steps", np.array([[0.0, 1.0, 1.0, 1.0]])),
         ("trust/0/steps", np.array([[0.0, 0.0, 1.0, np.nan]])),
         ("trust/0/steps", np.array([[0.5, 0.0, 1.0, 1.0]])),
+        ("trust/0/steps", np.tile([[0.0, 0.0, 1.0, 1.0]], (1001, 1))),
+        ("trust/atoms", np.tile([[6, 0]], (5001, 1))),
+        *(
+            ("trust/smiles", np.frombuffer(f"{odd}\nC\nC\nC\nC".encode(), dtype=np.uint8))
+            for odd in ("C\x1b[31m", "C\0", "=1+1", "C C", "C\tC")
+        ),
     ],
 )
 def test_values_are_looked_at(name: str, array: np.ndarray) -> None:
