@@ -138,3 +138,12 @@ def test_nothing_need_be_trained(tmp_path: Path) -> None:
     assert listed.out.splitlines()[1].split()[:4] == ["aqsol", "logS", "log10", "mol/L"]
     named = run_process("predict", "-", "--model", "aqsol", stdin=b"CCO\n[U]\n", cwd=tmp_path)
     assert named.out == done.out
+
+
+def test_evaluate_tells_of_a_table_that_is_all_outside(
+    invoke: Callable[..., Result], trusting: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("smiles,y\n[U],0.1\n[Pu],5\n")
+    done = invoke("evaluate", path, "--model", trusting)
+    assert "y, unseen: inside the domain 0 rows; outside the domain 2 rows" in done.out

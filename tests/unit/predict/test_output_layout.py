@@ -76,3 +76,15 @@ def test_targets_that_end_in_numbers_are_told_apart() -> None:
     assert both.columns[1:5] == ["pred_y_2", "pred_y_2_sd", "pred_y_3", "pred_y_3_sd"]
     other = output_layout(first.columns, ONE)
     assert other.columns[1:5] == ["pred_y_2", "pred_y_2_sd", "pred_y", "pred_y_sd"]
+
+
+def test_what_was_said_of_other_targets_stays_theirs() -> None:
+    one = Answer(("y",), (True,), ("similarity", "in_domain"), (True, False))
+    first = output_layout(["smiles"], one)
+    assert first.numbers == ["pred_y", "pred_y_sd", "pred_y_lo", "pred_y_hi", "similarity"]
+    assert output_layout(first.columns, one).columns == first.columns
+    other = output_layout(first.columns, Answer(("z",), (False,), ("similarity",), (True,)))
+    assert other.columns == [
+        *("smiles", "pred_y", "pred_y_sd", "pred_y_lo", "pred_y_hi", "similarity", "in_domain"),
+        *("pred_z", "pred_z_sd", "similarity_2", "status", "error"),
+    ]

@@ -10,7 +10,7 @@ from trusting_bundle import KNOWN, TARGETS, trusting
 
 from molscore.bundle.reader import Bundle
 from molscore.data.targets import Target
-from molscore.errors import ConfigError
+from molscore.errors import ConfigError, MolscoreError
 from molscore.predict import judging
 from molscore.predict.core import ChunkResult
 from molscore.predict.layout import answers
@@ -152,3 +152,20 @@ def test_a_bundle_without_trust_says_nothing() -> None:
     assert models.answer.extras == ()
     assert result.status == ["ok"]
     assert TARGETS[0].name == "y"
+
+
+def test_memory_that_runs_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(judging, "fingerprint_many", fail)
+    with pytest.raises(MolscoreError, match="memory ran out"):
+        predict(["CCO"])
+
+
+def test_columns_that_hold_numbers_are_known() -> None:
+    models, result = predict(["CCO"], neighbours=2)
+    answer = models.answer
+    assert len(answer.numeric) == len(answer.extras)
+    for name, is_number, cell in zip(answer.extras, answer.numeric, result.extras[0], strict=True):
+        assert is_number == isinstance(cell, float), name
