@@ -153,7 +153,7 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
         load_bundle(tmp_path / "none.molscore")
     with pytest.raises(BundleError, match="not a regular file"):
         load_bundle(tmp_path)
-    with pytest.raises(BundleError, match="no such model"):
+    with pytest.raises(BundleError, match="cannot read"):
         load_bundle("nul\0byte")
 
 
