@@ -28,10 +28,10 @@ from molscore.data.names import free_names
 from molscore.data.outputs import refuse_inputs
 from molscore.data.records import TableOptions
 from molscore.data.targets import LabelledTable, Target, read_labelled
-from molscore.data.writers import OutputFormat, TableWriter, open_writer
+from molscore.data.writers import Cell, OutputFormat, TableWriter, open_writer
 from molscore.errors import ConfigError
 from molscore.predict.chunks import cut
-from molscore.predict.core import Cell, ChunkResult
+from molscore.predict.core import ChunkResult
 from molscore.predict.layout import Answer, answers, output_layout
 from molscore.predict.models import Models
 from molscore.predict.stream import MAX_FAILURES, Failure, Summary, predict_chunks

@@ -26,7 +26,7 @@ from molscore.data.names import free_names
 from molscore.data.outputs import Output, refuse_inputs
 from molscore.data.records import Record, TableOptions, TableReader
 from molscore.data.tables import open_table, open_writer
-from molscore.data.writers import OutputFormat
+from molscore.data.writers import Cell, OutputFormat
 from molscore.errors import ConfigError
 from molscore.predict.chunks import cut
 from molscore.predict.stream import MAX_FAILURES, Failure, Summary
@@ -40,8 +40,6 @@ _NO_ATOMS: Final = MolGraph(
 )
 _TABLE: Final = TableOptions()
 _POLICY: Final = ChemPolicy()
-
-Cell = str | float | int | None
 Parsed = list[tuple[Record, Molecule | ParseFailure | str]]
 """Records with their molecule, why there is none, or what is wrong with the record itself."""
 

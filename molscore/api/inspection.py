@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from molscore.bundle.reader import Bundle, load_bundle
-from molscore.bundle.shipped import shipped_models
+from molscore.bundle.shipped import find_model, shipped_models
 from molscore.trust.stored import read_trust
 
 
@@ -22,10 +22,10 @@ def describe(model: str | Path) -> dict[str, Any]:
         BundleError: when the file is missing, damaged or not to be trusted.
     """
     bundle = load_bundle(model)
-    path = bundle.path or Path(model)
+    path = find_model(model)
     return {
         "file": {
-            "path": str(path) if path.name != str(model) else str(model),
+            "path": str(path),
             "size": path.stat().st_size,
             "sha256": bundle.sha256,
             "model_id": bundle.model_id,

@@ -13,7 +13,7 @@ from molscore.data.names import free_names
 from molscore.data.outputs import refuse_inputs
 from molscore.data.records import Record, TableOptions, TableReader
 from molscore.data.tables import TableWriter, open_table, open_writer
-from molscore.data.writers import OutputFormat, resolve_format
+from molscore.data.writers import Cell, OutputFormat, resolve_format
 from molscore.errors import ConfigError
 from molscore.predict.chunks import RowRange
 from molscore.predict.core import BATCH_SIZE
@@ -26,8 +26,6 @@ LOGGER: Final = logging.getLogger(__name__)
 _DEFAULT: Final = TableOptions()
 _TRUST: Final = TrustOptions()
 _JSONL_ENDINGS: Final = (".jsonl", ".ndjson")
-
-Cell = str | float | int | None
 
 
 def predict_table(

@@ -9,6 +9,7 @@ import numpy as np
 from molscore.bundle.manifest import Manifest
 from molscore.bundle.reader import Bundle, load_bundle
 from molscore.bundle.shipped import DEFAULT_MODEL
+from molscore.data.foreign import encodable
 from molscore.errors import ConfigError, InputError
 from molscore.predict.chunks import cut
 from molscore.predict.layout import answers, output_layout
@@ -149,8 +150,7 @@ def _as_texts(values: "Sequence[str] | pd.Series[Any]") -> list[str]:
     texts = []
     for position, value in enumerate(values):
         if isinstance(value, str):
-            # Half of a surrogate pair is no character, and pandas refuses it.
-            texts.append(value.encode(errors="backslashreplace").decode())
+            texts.append(encodable(value))  # pandas refuses what is no character
         elif pd.api.types.is_scalar(value) and pd.isna(value):
             texts.append("")
         else:

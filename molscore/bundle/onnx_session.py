@@ -38,23 +38,20 @@ class OnnxSession:
         return result
 
 
-def open_session(
-    raw: bytes, weights: Arrays, names: tuple[str, ...] | None = None, *, threads: int = 1
-) -> OnnxSession:
+def open_session(raw: bytes, weights: Arrays, names: tuple[str, ...] | None = None) -> OnnxSession:
     """Create a session whose weights are injected from memory.
 
     Args:
         raw: the skeleton; one from a file must have passed `onnx_scan.scan`.
         weights: arrays by initialiser name.
         names: the external initialisers of `raw`; by default found in it.
-        threads: threads within an operator.
 
     Raises:
         RuntimeError: (of ONNX Runtime) when the graph cannot be loaded.
     """
     onnxruntime = _runtime()
 
-    options = _options(threads)
+    options = _options()
     chosen = _external_names(raw) if names is None else names
     values = [onnxruntime.OrtValue.ortvalue_from_numpy(_owned(weights[n])) for n in chosen]
     options.add_external_initializers(list(chosen), values)
@@ -66,7 +63,7 @@ def open_standalone(raw: bytes) -> Callable[[Inputs], dict[str, NDArray[Any]]]:
     """Return a function that runs a stand-alone graph of ours: inputs to outputs, by name."""
     onnxruntime = _runtime()
 
-    session = onnxruntime.InferenceSession(raw, _options(1), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(raw, _options(), providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
 
     def run(inputs: Inputs) -> dict[str, NDArray[Any]]:
@@ -75,13 +72,16 @@ def open_standalone(raw: bytes) -> Callable[[Inputs], dict[str, NDArray[Any]]]:
     return run
 
 
-def _options(threads: int) -> Any:
-    """Session options: no spinning, no pinned threads, nothing on stderr."""
+def _options() -> Any:
+    """Session options: one thread, no spinning, nothing on stderr.
+
+    With more threads within an operator, a ScatterND would lose sums.
+    """
     onnxruntime = _runtime()
 
     onnxruntime.set_default_logger_severity(_FATAL)
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = _FATAL
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")

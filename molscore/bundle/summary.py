@@ -20,6 +20,10 @@ class ClassCalibration:
     slope: float
     intercept: float
 
+    def logits(self, raw: Floats) -> Floats:
+        """Return what the logits of an expert become."""
+        return raw * self.slope + self.intercept
+
 
 def to_reported(
     outputs: NDArray[np.float32], target: Target, calibration: ClassCalibration | None = None
@@ -37,7 +41,7 @@ def to_reported(
     raw = outputs.astype(np.float64)
     if target.kind == "classification":
         if calibration is not None:
-            raw = raw * calibration.slope + calibration.intercept
+            raw = calibration.logits(raw)
         return sigmoid(raw)
     with np.errstate(all="ignore"):
         return target.inverse(raw)

@@ -77,31 +77,31 @@ def serve(setup: Message) -> Callable[[Message], Message]:
 
     def describe(message: Message) -> Message:
         molecules = []
-        for smiles in message["smiles"]:
-            molecule = parse_smiles(smiles, policy)
+        for row, smiles in zip(message["rows"], message["smiles"], strict=True):
+            molecule = parse_smiles(smiles, policy, row)
             if not isinstance(molecule, Molecule):  # it was parsed before: say no wrong row
                 raise MolscoreError(f"{smiles!r} was a molecule and is none: {molecule.reason}")
             molecules.append(molecule)
-        return {"values": _compute(molecules, message["rows"]).tolist()}
+        return {"values": _compute(molecules).tolist()}
 
     return describe
 
 
-def _compute(block: Block, rows: Sequence[int] | None = None) -> NDArray[np.float64]:
+def _compute(block: Block) -> NDArray[np.float64]:
     """Compute the descriptors of a block, and name the molecule of which RDKit can compute none."""
     try:
         return compute_descriptors(block)
     except MolscoreError:
         raise
     except Exception as error:  # noqa: BLE001 (RDKit's share no base)
-        for i, molecule in enumerate(block):
+        for molecule in block:
             try:
                 compute_descriptors([molecule])
             except Exception as problem:  # noqa: BLE001
-                row = molecule.row if rows is None else rows[i]
+                smiles = molecule.smiles.strip()[:200]
                 raise InputError(
-                    f"row {row + 1}: the descriptors of {molecule.smiles.strip()[:200]!r} cannot "
-                    f"be computed ({type(problem).__name__}: {problem}); leave the row out"
+                    f"row {molecule.row + 1}: the descriptors of {smiles!r} cannot be "
+                    f"computed ({type(problem).__name__}: {problem}); leave the row out"
                 ) from None
         raise MolscoreError(f"descriptors failed: {type(error).__name__}: {error}") from None
 

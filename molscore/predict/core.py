@@ -18,6 +18,7 @@ from molscore.chem.graph import featurize_many
 from molscore.chem.packed import PackedGraphs
 from molscore.chem.parse import Molecule, ParseFailure, parse_smiles
 from molscore.chem.policy import ChemPolicy
+from molscore.data.writers import Cell
 from molscore.errors import MolscoreError
 from molscore.predict.engine import OUT_OF_MEMORY, Engine, Outputs, is_out_of_memory
 
@@ -26,8 +27,6 @@ BATCH_SIZE: Final = 16
 
 ATOMS_PER_MOLECULE: Final = 32
 """A batch ends at this many atoms times the batch size, so that long chains do not add up."""
-
-Cell = str | float | int | None
 RowStatus = Literal["ok", "empty", "invalid_smiles", "unsupported", "malformed", "failed"]
 """`malformed`: the record itself is broken; `failed`: a molecule without a finite prediction."""
 

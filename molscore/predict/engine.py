@@ -61,19 +61,16 @@ class OnnxEngine:
 
     Args:
         bundle: the model.
-        threads: threads within an operator; results are only promised to be equal for 1.
 
     Raises:
         BundleError: when ONNX Runtime refuses the graph.
     """
 
-    def __init__(self, bundle: Bundle, threads: int = 1) -> None:
-        self._sessions = [
-            _open_expert(bundle, i, threads) for i in range(bundle.manifest.n_experts)
-        ]
+    def __init__(self, bundle: Bundle) -> None:
+        self._sessions = [_open_expert(bundle, i) for i in range(bundle.manifest.n_experts)]
         self._bundle = bundle
         self._sharing: SharingEngine | None = None
-        self._may_share = threads == 1 and SharingEngine.pays(bundle)
+        self._may_share = SharingEngine.pays(bundle)
 
     def run(self, batches: Sequence[Batch]) -> list[Outputs]:
         """See `Engine.run`."""
@@ -174,13 +171,9 @@ def are_close(found: Outputs, wanted: Outputs) -> bool:
     Each expert's and target's values are measured by how they vary: a target may be of any size.
     """
     with np.errstate(invalid="ignore", over="ignore"):
-        return _are_close(found, wanted)
-
-
-def _are_close(found: Outputs, wanted: Outputs) -> bool:
-    spread = wanted.max(axis=1, keepdims=True) - wanted.min(axis=1, keepdims=True)
-    rounding = 8 * np.finfo(np.float32).eps * np.abs(wanted).max(axis=1, keepdims=True)
-    return bool((np.abs(found - wanted) <= TOLERANCE * spread + rounding).all())
+        spread = np.ptp(wanted, axis=1, keepdims=True)
+        rounding = 8 * np.finfo(np.float32).eps * np.abs(wanted).max(axis=1, keepdims=True)
+        return bool((np.abs(found - wanted) <= TOLERANCE * spread + rounding).all())
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -297,10 +290,10 @@ def open_engine(bundle: Bundle, engine: str = "onnx", device: str = "auto") -> E
     return OnnxEngine(bundle)
 
 
-def _open_expert(bundle: Bundle, index: int, threads: int) -> OnnxSession:
+def _open_expert(bundle: Bundle, index: int) -> OnnxSession:
     weights = bundle.expert_weights(index)
     try:
-        return open_session(bundle.onnx, weights, bundle.onnx_weights, threads=threads)
+        return open_session(bundle.onnx, weights, bundle.onnx_weights)
     except Exception as error:  # ONNX Runtime's exceptions share no other base
         raise BundleError(
             f"{bundle.where}: ONNX Runtime refuses the graph: {_one_line(error)}"

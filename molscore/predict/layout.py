@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from molscore.data.names import free_names
-from molscore.predict.core import Cell, ChunkResult
+from molscore.data.writers import Cell
+from molscore.predict.core import ChunkResult
 from molscore.trust.judge import DOMAIN_COLUMNS, NEIGHBOUR
 
 _NUMBER: Final = re.compile(r"_\d+$")  # what `free_names` appends
@@ -23,7 +24,7 @@ class Answer:
 
     Attributes:
         targets: names.
-        intervals: one flag a target, whether it has an interval.
+        intervals: one flag a target, whether it has an interval; empty for none at all.
         extras: names of further columns.
         numeric: one flag each, whether they hold numbers.
     """
@@ -34,12 +35,16 @@ class Answer:
     numeric: tuple[bool, ...] = ()
 
     @property
+    def has_interval(self) -> tuple[bool, ...]:
+        """One flag a target."""
+        return self.intervals or (False,) * len(self.targets)
+
+    @property
     def predictions(self) -> list[str]:
         """Names of the columns of all targets."""
-        flags = self.intervals or (False,) * len(self.targets)
         return [
             f"{_PREDICTION}{name}{ending}"
-            for name, has_interval in zip(self.targets, flags, strict=True)
+            for name, has_interval in zip(self.targets, self.has_interval, strict=True)
             for ending in _ENDINGS[: 4 if has_interval else 2]
         ]
 
@@ -94,9 +99,8 @@ def output_layout(columns: Sequence[str], answer: Answer) -> OutputLayout:
 
 def answers(result: ChunkResult, answer: Answer) -> list[list[Cell]]:
     """Return the cells of ours for each row; None for a number that is not there."""
-    flags = answer.intervals or (False,) * len(answer.targets)
     columns = []
-    for t, has_interval in enumerate(flags):
+    for t, has_interval in enumerate(answer.has_interval):
         columns += [result.values[:, t], result.sd[:, t]]
         columns += [result.lower[:, t], result.upper[:, t]] if has_interval else []
     numbers = np.stack(columns, axis=1).tolist()

@@ -102,7 +102,8 @@ def predict_stream(
         MolscoreError: when a worker dies.
     """
     models = _opened(model, engine, device)
-    layout = output_layout(reader.columns, models.answer)
+    answer = models.answer
+    layout = output_layout(reader.columns, answer)
     summary = summary or Summary()
     waiting: deque[list[Record]] = deque()
     n_pulled = 0
@@ -126,7 +127,7 @@ def predict_stream(
             for index, record in enumerate(records):
                 if record.problem:
                     result.status[index], result.error[index] = "malformed", record.problem
-            ours = answers(result, models.answer)
+            ours = answers(result, answer)
             writer.write(
                 [
                     [*(record.fields[i] for i in layout.kept), *cells]

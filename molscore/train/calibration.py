@@ -29,7 +29,7 @@ def calibrate(y: Floats, p: Floats, folds: Ints) -> tuple[ClassCalibration | Non
         held_out = folds == fold
         fitted = _fit_platt(logits[~held_out], y[~held_out])
         if fitted is not None:
-            honest[held_out] = sigmoid(logits[held_out] * fitted.slope + fitted.intercept)
+            honest[held_out] = sigmoid(fitted.logits(logits[held_out]))
     said = {
         "slope": ships.slope,
         "intercept": ships.intercept,

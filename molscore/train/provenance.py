@@ -11,6 +11,7 @@ import molscore
 from molscore.bundle.manifest import Manifest
 from molscore.chem.descriptors import DESCRIPTOR_NAMES
 from molscore.chem.version import rdkit_version
+from molscore.data.foreign import encodable
 from molscore.data.targets import LabelledTable
 from molscore.train.folder import RunConfig
 from molscore.train.prepare import Prepared
@@ -37,7 +38,7 @@ def build_manifest(
         origin: other models and tables that had a part in it.
     """
     training = {
-        "table": _text(Path(table.name).name),
+        "table": encodable(Path(table.name).name),
         "table_sha256": table.sha256,
         "data_sha256": config.data_sha256,
         "counts": prepared.counts,
@@ -50,7 +51,7 @@ def build_manifest(
     return Manifest(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         molscore_version=molscore.__version__,
-        name=_text(output.stem),
+        name=encodable(output.stem),
         rdkit_version=rdkit_version(),
         policy=config.policy,
         model=config.model,
@@ -60,11 +61,6 @@ def build_manifest(
         training=training,
         metrics=metrics,
     )
-
-
-def _text(name: str) -> str:
-    """Return a file's name as text that JSON can hold; a name is bytes, and not always UTF-8."""
-    return name.encode(errors="backslashreplace").decode()
 
 
 def _environment(extra: tuple[str, ...]) -> dict[str, str]:

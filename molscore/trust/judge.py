@@ -12,6 +12,7 @@ from molscore.chem.atom_kinds import KnownAtoms
 from molscore.chem.molecule import Molecule
 from molscore.chem.packed import PackedGraphs
 from molscore.data.targets import Target
+from molscore.data.writers import Cell
 from molscore.errors import ConfigError
 from molscore.trust.features import (
     N_NEIGHBOURS,
@@ -27,7 +28,6 @@ NEIGHBOUR: Final = "neighbour_"
 _DIGITS: Final = 4
 
 Floats = NDArray[np.float64]
-Cell = str | float | int | None
 
 
 class Verdict(NamedTuple):

@@ -73,7 +73,7 @@ def test_blocks_without_molecules_are_not_hoarded():
 def test_a_molecule_that_another_process_cannot_read_is_no_silent_gap():
     answer = describing.serve(POLICY.to_dict())
     with pytest.raises(MolscoreError, match="'C1CC' was a molecule and is none"):
-        answer({"smiles": ["CCO", "C1CC"]})
+        answer({"smiles": ["CCO", "C1CC"], "rows": [0, 1]})
 
 
 def test_a_killed_process_is_told_with_its_rows(monkeypatch):
